@@ -1,0 +1,9 @@
+# Copyright: (c) 2026, The kubenode.memory authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+PYTHON ?= python3
+
+.PHONY: build-kubernetes
+build-kubernetes: ## Build the kubelets, the API server and the oracles of the tests (outside the repository)
+	$(PYTHON) tests/tools/build_kubernetes.py --all
