@@ -60,10 +60,12 @@ _stage_end() {
 }
 
 _stages_end() {
-    local status=$?
+    local status=$? pid
     trap - EXIT INT TERM
     # timeout(1) passes the signal on to what it runs
-    kill $_stage_pid "${_job_pid[@]}" 2>/dev/null || true
+    for pid in $_stage_pid "${_job_pid[@]}"; do
+        kill "$pid" 2>/dev/null || true
+    done
     if [ -n "$_stage_failed" ]; then
         printf '\n== end of %s/%s.log\n' "$STAGE_LOGS" "$_stage_failed"
         tail -n 40 "$STAGE_LOGS/$_stage_failed.log"

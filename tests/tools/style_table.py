@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Prints what this repository's Python looks like: sizes, types, docstrings and comments, and the weight of the tests.
 
-Lines are physical lines. "code" is a file without DOCUMENTATION, EXAMPLES and RETURN. A function is typed if each of its
-parameters and its return value is annotated. Comments do not count the licence at the top.
+Lines are physical lines. "code" is a file without DOCUMENTATION, EXAMPLES and RETURN. A function is typed if each
+parameter and the return value is annotated. Comments do not count the licence at the top.
 """
 
 from __future__ import annotations
