@@ -32,7 +32,7 @@ demo: export PATH := $(CURDIR)/$(WORK)/venv-run/bin:$(PATH)
 demo: setup-run ## audits the sample fleet
 	@ansible-playbook kubenode.memory.demo
 
-test: setup-test ## every check that needs nothing but a package index
+test: ## every check that needs nothing but a package index
 	@tests/run.sh
 
 lint types unit corpus integration style format: export PATH := $(CURDIR)/$(WORK)/venv-test/bin:$(PATH)

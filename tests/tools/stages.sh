@@ -6,7 +6,7 @@
 #   await NAME                       which waits for it, shows what it printed, and fails as a stage does
 #
 # A stage is a program, not a shell function: it runs under timeout(1), without standard input.
-# The output of each goes to $STAGE_LOGS/NAME.log as well.
+# Its output is shown and kept in $STAGE_LOGS/NAME.log. What failed is the last thing above the table.
 
 set -euo pipefail
 
@@ -15,16 +15,20 @@ mkdir -p "$STAGE_LOGS"
 
 _stage_rows=()
 _stage_pid=
-_stage_failed=
-declare -A _job_pid=() _job_start=()
+declare -A _job_pid=() _job_start=() _job_limit=()
 
 stage() {
-    local name=$1 limit=$2 start=$SECONDS status=0
+    local name=$1 limit=$2 start=$SECONDS status=0 log tail_pid
     shift 2
+    log=$STAGE_LOGS/$name.log
     printf '\n== %s\n' "$name"
-    timeout --kill-after=10 "$limit" "$@" </dev/null > >(tee "$STAGE_LOGS/$name.log") 2>&1 &
+    timeout --kill-after=10 "$limit" "$@" </dev/null >"$log" 2>&1 &
     _stage_pid=$!
+    # not a pipe into tee: a service that CMD leaves behind would keep it open
+    tail --lines=+1 --follow --sleep-interval=0.2 --pid="$_stage_pid" "$log" &
+    tail_pid=$!
     wait "$_stage_pid" || status=$?
+    wait "$tail_pid"
     _stage_pid=
     _stage_end "$name" "$status" "$start" "$limit"
 }
@@ -33,6 +37,7 @@ background() {
     local name=$1 limit=$2
     shift 2
     _job_start[$name]=$SECONDS
+    _job_limit[$name]=$limit
     timeout --kill-after=10 "$limit" "$@" </dev/null >"$STAGE_LOGS/$name.log" 2>&1 &
     _job_pid[$name]=$!
 }
@@ -43,7 +48,7 @@ await() {
     wait "${_job_pid[$name]}" || status=$?
     unset "_job_pid[$name]"
     cat "$STAGE_LOGS/$name.log"
-    _stage_end "$name" "$status" "${_job_start[$name]}" its
+    _stage_end "$name" "$status" "${_job_start[$name]}" "${_job_limit[$name]}"
 }
 
 _stage_end() {
@@ -54,9 +59,7 @@ _stage_end() {
         *) result="FAILED: exit code $status" ;;
     esac
     _stage_rows+=("$(printf '%-24s %6d s  %s' "$name" "$seconds" "$result")")
-    [ "$status" -eq 0 ] && return
-    _stage_failed=$name
-    exit 1
+    [ "$status" -eq 0 ] || exit 1
 }
 
 _stages_end() {
@@ -66,10 +69,6 @@ _stages_end() {
     for pid in $_stage_pid "${_job_pid[@]}"; do
         kill "$pid" 2>/dev/null || true
     done
-    if [ -n "$_stage_failed" ]; then
-        printf '\n== end of %s/%s.log\n' "$STAGE_LOGS" "$_stage_failed"
-        tail -n 40 "$STAGE_LOGS/$_stage_failed.log"
-    fi
     printf '\n== stages\n'
     printf '%s\n' "${_stage_rows[@]}" "$(printf '%-24s %6d s' total "$SECONDS")"
     exit "$status"
