@@ -45,6 +45,15 @@ DEFAULT_BUILDS = (
 )
 GO_ENVIRONMENT = {"GOFLAGS": "-mod=mod -buildvcs=false", "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
 MODULE = "k8s.io/kubernetes"
+GO_MOD = """module kubenode.test/{target}
+
+go 1.24
+
+require k8s.io/kubernetes {release}
+
+replace (
+{replaces})
+"""
 
 
 class BuildError(Exception):
@@ -72,6 +81,10 @@ class Release(t.NamedTuple):
     def staging(self) -> str:
         """The version under which k8s.io/api and its siblings are published."""
         return "v0.%d.%d" % (self.minor, self.patch)
+
+    @property
+    def build_flags(self) -> t.List[str]:
+        return ["-trimpath", "-tags", self.tags, "-ldflags", self.ldflags]
 
     @property
     def tags(self) -> str:
@@ -113,9 +126,10 @@ def sources(target: str) -> t.List[pathlib.Path]:
 
 
 def build_key(target: str, release: Release) -> str:
-    """Hash of everything that decides the binary: sources, this script and the toolchain."""
-    digest = hashlib.sha256(go("env", "GOVERSION", "GOARCH").encode())
-    for path in [pathlib.Path(__file__), *sources(target)]:
+    """Hash of everything that decides the binary: sources, recipe and toolchain."""
+    recipe = json.dumps([GO_ENVIRONMENT, GO_MOD, release.build_flags, go("env", "GOVERSION", "GOARCH")])
+    digest = hashlib.sha256(recipe.encode())
+    for path in sources(target):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return "%s-%s-%s" % (target, release, digest.hexdigest()[:12])
 
@@ -133,18 +147,15 @@ def write_module(target: str, release: Release, workdir: pathlib.Path) -> None:
         shutil.copy(str(path), str(workdir))
     go_mod = workdir / "go.mod"
     go_mod.write_text("module kubenode.test/%s\n" % target, encoding="utf-8")
-    replaces = ["\t%s => %s %s\n" % (name, name, release.staging) for name in staging_modules(release, workdir)]
-    go_mod.write_text(
-        "module kubenode.test/%s\n\ngo 1.24\n\nrequire %s %s\n\nreplace (\n%s)\n"
-        % (target, MODULE, release, "".join(replaces)),
-        encoding="utf-8",
-    )
+    modules = staging_modules(release, workdir)
+    replaces = "".join("\t%s => %s %s\n" % (name, name, release.staging) for name in modules)
+    go_mod.write_text(GO_MOD.format(target=target, release=release, replaces=replaces), encoding="utf-8")
 
 
 def compile_into(target: str, release: Release, workdir: pathlib.Path, binary: pathlib.Path) -> None:
     write_module(target, release, workdir)
     built = workdir / "built"
-    go("build", "-trimpath", "-tags", release.tags, "-ldflags", release.ldflags, "-o", str(built), ".", cwd=workdir)
+    go("build", *release.build_flags, "-o", str(built), ".", cwd=workdir)
     os.replace(str(built), str(binary))
 
 

@@ -1,0 +1,50 @@
+// Copyright: (c) 2026, The kubenode.memory authors
+// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"encoding/json"
+	"sort"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	metricsfeatures "k8s.io/component-base/metrics/features"
+)
+
+// init registers the gates that the kubelet's command registers beside those of the packages it shares with the
+// oracle: cmd/kubelet/app and pkg/kubelet/server.
+func init() {
+	gates := utilfeature.DefaultMutableFeatureGate
+	for _, err := range []error{logsapi.AddFeatureGates(gates), metricsfeatures.AddFeatureGates(gates)} {
+		if err != nil {
+			panic(err)
+		}
+	}
+}
+
+type gate struct {
+	Name    string `json:"name"`
+	Stage   string `json:"stage"`
+	Default bool   `json:"default"`
+	Locked  bool   `json:"locked"`
+}
+
+// stageNames spells GA, which the module writes as the empty string.
+func stageName(prerelease string) string {
+	if prerelease == "" {
+		return "GA"
+	}
+	return prerelease
+}
+
+// answerGates lists every gate that this release's kubelet accepts, by name.
+func answerGates(json.RawMessage) (any, error) {
+	gates := []gate{}
+	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		gates = append(gates, gate{string(name), stageName(string(spec.PreRelease)), spec.Default, spec.LockToDefault})
+	}
+	sort.Slice(gates, func(a, b int) bool { return gates[a].Name < gates[b].Name })
+	return gates, nil
+}
