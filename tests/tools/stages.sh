@@ -22,13 +22,14 @@ stage() {
     shift 2
     log=$STAGE_LOGS/$name.log
     printf '\n== %s\n' "$name"
-    timeout --kill-after=10 "$limit" "$@" </dev/null >"$log" 2>&1 &
+    : >"$log"
+    timeout --kill-after=10 "$limit" "$@" </dev/null >>"$log" 2>&1 &
     _stage_pid=$!
     # not a pipe into tee: a service that CMD leaves behind would keep it open
     tail --lines=+1 --follow --sleep-interval=0.2 --pid="$_stage_pid" "$log" &
     tail_pid=$!
     wait "$_stage_pid" || status=$?
-    wait "$tail_pid"
+    wait "$tail_pid" || true
     _stage_pid=
     _stage_end "$name" "$status" "$start" "$limit"
 }
