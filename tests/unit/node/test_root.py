@@ -224,7 +224,8 @@ def test_ordinary_user_is_told_the_file_and_become(closed: str) -> None:
     with temporary_tree() as tree:
         file = tree.write("/var/lib/kubelet/state", INSIDE)
         tree.write("/var/lib/open", INSIDE)
-        (file if closed == "file" else file.parent).chmod(0)
+        shut = file if closed == "file" else file.parent
+        shut.chmod(0)
         root = root_of(tree)
         with ordinary_user():
             assert root.read_bytes("/var/lib/open") == INSIDE
@@ -236,6 +237,7 @@ def test_ordinary_user_is_told_the_file_and_become(closed: str) -> None:
                         call("/var/lib/kubelet/state")
                 with pytest.raises(PermissionMissing):
                     root.glob("/var/lib/kubelet/*")
+        shut.chmod(0o700)
 
 
 def test_root_without_the_capability_is_told_so(tree: NodeTree, monkeypatch: pytest.MonkeyPatch) -> None:
