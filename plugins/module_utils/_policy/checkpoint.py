@@ -58,9 +58,9 @@ class CheckpointError(Exception):
         if self.cause == NIL_DEREFERENCE:
             return self.cause
         return (
-            "could not restore state from checkpoint: {0}, please drain this node and delete the memory manager "
-            'checkpoint file "{1}" before restarting Kubelet'
-        ).format(self.cause, path)
+            f"could not restore state from checkpoint: {self.cause}, please drain this node and delete the memory manager "
+            f'checkpoint file "{path}" before restarting Kubelet'
+        )
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,15 @@ def hashed_text(state: MemoryManagerState, fmt: str = V1) -> str:
         pods = _spew_map(sorted((state.pod_entries or {}).items()), _spew_pod_entry, state.pod_entries is None)
         pod_entries = " PodEntries:(state.PodMemoryAssignments)" + pods
     return (
-        "(*state.MemoryManagerCheckpoint){{PolicyName:(string){0} MachineState:(state.NUMANodeMap){1} "
-        "Entries:{2}{3}{4} Checksum:(checksum.Checksum)0}}"
-    ).format(state.policy_name, machine, type_of_entries, entries, pod_entries)
+        f"(*state.MemoryManagerCheckpoint){{PolicyName:(string){state.policy_name} MachineState:(state.NUMANodeMap){machine} "
+        f"Entries:{type_of_entries}{entries}{pod_entries} Checksum:(checksum.Checksum)0}}"
+    )
 
 
 def _spew_map(items: t.Sequence[t.Tuple[t.Any, t.Any]], spew: t.Callable[[t.Any], str], is_nil: bool) -> str:
     if is_nil:
         return "<nil>"
-    return "map[" + " ".join("{0}:{1}".format(key, spew(value)) for key, value in items) + "]"
+    return "map[" + " ".join(f"{key}:{spew(value)}" for key, value in items) + "]"
 
 
 def _spew_ints(numbers: t.Optional[t.Tuple[int, ...]]) -> str:
@@ -134,18 +134,16 @@ def _spew_node(node: t.Optional[NumaNodeState]) -> str:
         return "<nil>"
     tables = _spew_map(sorted((node.memory_map or {}).items()), _spew_table, node.memory_map is None)
     type_of_cells = "" if tables.endswith(":<nil>]") else "([]int)"
-    return (
-        "<*>{{NumberOfAssignments:(int){0} MemoryMap:(map[v1.ResourceName]*state.MemoryTable){1} Cells:{2}{3}}}"
-    ).format(node.number_of_assignments, tables, type_of_cells, _spew_ints(node.cells))
+    return f"<*>{{NumberOfAssignments:(int){node.number_of_assignments} MemoryMap:(map[v1.ResourceName]*state.MemoryTable){tables} Cells:{type_of_cells}{_spew_ints(node.cells)}}}"
 
 
 def _spew_table(table: t.Optional[MemoryTable]) -> str:
     if table is None:
         return "<nil>"
     return (
-        "<*>{{TotalMemSize:(uint64){0.total} SystemReserved:(uint64){0.system_reserved} "
-        "Allocatable:(uint64){0.allocatable} Reserved:(uint64){0.reserved} Free:(uint64){0.free}}}"
-    ).format(table)
+        f"<*>{{TotalMemSize:(uint64){table.total} SystemReserved:(uint64){table.system_reserved} "
+        f"Allocatable:(uint64){table.allocatable} Reserved:(uint64){table.reserved} Free:(uint64){table.free}}}"
+    )
 
 
 def _spew_containers(containers: t.Optional[t.Mapping[str, Blocks]]) -> str:
@@ -159,13 +157,11 @@ def _spew_blocks(blocks: Blocks) -> str:
 
 
 def _spew_block(block: Block) -> str:
-    return "{{NUMAAffinity:([]int){0} Type:(v1.ResourceName){1} Size:(uint64){2}}}".format(
-        _spew_ints(block.numa_affinity), block.type, block.size
-    )
+    return f"{{NUMAAffinity:([]int){_spew_ints(block.numa_affinity)} Type:(v1.ResourceName){block.type} Size:(uint64){block.size}}}"
 
 
 def _spew_pod_entry(blocks: Blocks) -> str:
-    return "{{MemoryBlocks:([]state.Block){0}}}".format(_spew_blocks(blocks))
+    return f"{{MemoryBlocks:([]state.Block){_spew_blocks(blocks)}}}"
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -178,12 +174,12 @@ def encode(state: MemoryManagerState, fmt: str, pod_level: bool = False) -> str:
     :param pod_level: gate PodLevelResourceManagers; only with it V3 keeps pod entries
     """
     if fmt == V2:
-        return "{" + _members(state, True) + ',"checksum":{0}}}'.format(state_checksum(state, V2))
-    legacy = "{" + _members(state, False) + ',"checksum":{0}'.format(state_checksum(state, V1))
+        return "{" + _members(state, True) + f',"checksum":{state_checksum(state, V2)}}}'
+    legacy = "{" + _members(state, False) + f',"checksum":{state_checksum(state, V1)}'
     if fmt == V1:
         return legacy + "}"
     data = "{" + _members(state, pod_level) + "}"
-    return legacy + ',"data":{0},"dataChecksum":{1}}}'.format(gojson.quote(data), data_checksum(data))
+    return legacy + f',"data":{gojson.quote(data)},"dataChecksum":{data_checksum(data)}}}'
 
 
 def _members(state: MemoryManagerState, pod_level: bool) -> str:
@@ -212,18 +208,16 @@ def _json_ints(numbers: t.Optional[t.Tuple[int, ...]]) -> str:
 def _json_node(node: t.Optional[NumaNodeState]) -> str:
     if node is None:
         return "null"
-    return '{{"numberOfAssignments":{0},"memoryMap":{1},"cells":{2}}}'.format(
-        node.number_of_assignments, _json_map(node.memory_map, _json_table), _json_ints(node.cells)
-    )
+    return f'{{"numberOfAssignments":{node.number_of_assignments},"memoryMap":{_json_map(node.memory_map, _json_table)},"cells":{_json_ints(node.cells)}}}'
 
 
 def _json_table(table: t.Optional[MemoryTable]) -> str:
     if table is None:
         return "null"
     return (
-        '{{"total":{0.total},"systemReserved":{0.system_reserved},"allocatable":{0.allocatable},'
-        '"reserved":{0.reserved},"free":{0.free}}}'
-    ).format(table)
+        f'{{"total":{table.total},"systemReserved":{table.system_reserved},"allocatable":{table.allocatable},'
+        f'"reserved":{table.reserved},"free":{table.free}}}'
+    )
 
 
 def _json_blocks(blocks: Blocks) -> str:
@@ -233,9 +227,7 @@ def _json_blocks(blocks: Blocks) -> str:
 
 
 def _json_block(block: Block) -> str:
-    return '{{"numaAffinity":{0},"type":{1},"size":{2}}}'.format(
-        _json_ints(block.numa_affinity), gojson.quote(block.type), block.size
-    )
+    return f'{{"numaAffinity":{_json_ints(block.numa_affinity)},"type":{gojson.quote(block.type)},"size":{block.size}}}'
 
 
 def _json_pod_entry(blocks: Blocks) -> str:
@@ -341,12 +333,8 @@ def _decode(value: t.Any, go_type: str, fields: t.Mapping[str, Field]) -> Docume
     decoder = StructDecoder()
     start: t.Dict[str, t.Any] = {"machineState": {}, "entries": {}, "podEntries": {}}
     got = decoder.struct(value, go_type, fields, start)
-    state = MemoryManagerState(
-        got.get("policyName", ""), got["machineState"], got["entries"], got["podEntries"]
-    )
-    return Document(
-        state, got.get("checksum", 0), got.get("data", ""), got.get("dataChecksum", 0), decoder.error
-    )
+    state = MemoryManagerState(got.get("policyName", ""), got["machineState"], got["entries"], got["podEntries"])
+    return Document(state, got.get("checksum", 0), got.get("data", ""), got.get("dataChecksum", 0), decoder.error)
 
 
 def load(content: bytes, release: Release, pod_level: bool, policy_name: str) -> Loaded:
@@ -360,9 +348,7 @@ def load(content: bytes, release: Release, pod_level: bool, policy_name: str) ->
     if loaded.state.policy_name != policy_name:
         raise CheckpointError(
             "state_policy_mismatch",
-            '[memorymanager] configured policy "{0}" differs from state checkpoint policy "{1}"'.format(
-                policy_name, loaded.state.policy_name
-            ),
+            f'[memorymanager] configured policy "{policy_name}" differs from state checkpoint policy "{loaded.state.policy_name}"',
         )
     state = _cloned(loaded.state)
     return replace(loaded, state=state if pod_level else replace(state, pod_entries={}))

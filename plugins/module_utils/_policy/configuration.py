@@ -39,6 +39,7 @@ _DEFAULTS: t.Mapping[str, t.Any] = {
     "enforceNodeAllocatable": ["pods"],
 }
 _MEMORY_WORDS = ("memory", "evict", "reserve", "featuregate", "cgroup", "numa")
+_NO_HEADER = "couldn't get version/kind; json parse error: json: cannot unmarshal {0} into Go struct field"
 _NO_OBJECT = "couldn't get version/kind; json parse error: json: cannot unmarshal {0} into Go value of type struct"
 
 
@@ -186,6 +187,7 @@ class _Merge:
 
     def serialise(self) -> None:
         """Write the base as JSON, as the kubelet does before a merge: empty values vanish, quantities are canonical."""
+        self.defaults()
         self._fields = {name: value for name, value in self._fields.items() if value not in ("", {}, [])}
         entries = self._fields.get("reservedMemory")
         if entries is not None:
@@ -211,7 +213,7 @@ class _Merge:
         self._fields = dict(decoded.fields)
 
     def defaults(self) -> None:
-        for name, value in _DEFAULTS.items():
+        for name, value in {**_DEFAULTS, "failCgroupV1": self._series >= (1, 35)}.items():
             if self._fields.get(name) in (None, ""):
                 self._fields[name] = value
                 self._sources.setdefault(name, DEFAULT)
@@ -320,7 +322,7 @@ class _Merge:
             eviction_soft_grace_period=fields.get("evictionSoftGracePeriod", {}),
             merge_default_eviction_settings=self._merges_default_eviction(),
             kernel_memcg_notification=fields.get("kernelMemcgNotification", False),
-            fail_cgroup_v1=self._fail_cgroup_v1(),
+            fail_cgroup_v1=fields["failCgroupV1"] if self._knows("failCgroupV1") else None,
             enforce_node_allocatable=tuple(fields["enforceNodeAllocatable"]),
             cgroup_root=fields.get("cgroupRoot", ""),
             cgroup_driver=fields["cgroupDriver"],
@@ -331,11 +333,6 @@ class _Merge:
             reserialised=self._reserialised,
             sources=self._sources,
         )
-
-    def _fail_cgroup_v1(self) -> t.Optional[bool]:
-        if not self._knows("failCgroupV1"):
-            return None
-        return bool(self._fields.get("failCgroupV1", self._series >= (1, 35)))
 
 
 def field_name(key: str) -> t.Optional[str]:
@@ -357,7 +354,7 @@ def header_problem(value: t.Any) -> t.Optional[str]:
     header = {key.lower(): text for key, text in (value or {}).items() if key.lower() in ("apiversion", "kind")}
     for key, name in (("kind", "Kind"), ("apiversion", "apiVersion")):
         if not isinstance(header.get(key), (str, type(None))):
-            return "failed to decode: " + _NO_OBJECT.format(json_kind(header[key]))
+            return "failed to decode: " + _NO_HEADER.format(json_kind(header[key]))
         if not header.get(key):
             return f"failed to decode: Object '{name}' is missing"
     if (header["apiversion"], header["kind"]) != (API_VERSION, KIND):
@@ -369,16 +366,17 @@ def header_problem(value: t.Any) -> t.Optional[str]:
 def drop_in_problem(document: Document) -> t.Optional[str]:
     """The kubelet's text where it refuses a drop-in as a whole (semantics 6.2); a key that occurs twice is fatal."""
     failed = f"failed to load kubelet dropin file, path: {document.path}, "
+    unread = f"{failed}error: failed to load drop-in kubelet config file {document.path}, error "
     if document.value is not None and not isinstance(document.value, t.Mapping):
-        return failed + "error: " + _NO_OBJECT.format(json_kind(document.value))
+        return unread + _NO_OBJECT.format(json_kind(document.value))
     api_version, kind = ((document.value or {}).get(key) for key in ("apiVersion", "kind"))
     if not kind or not isinstance(kind, str):
-        return failed + "no apiVersion/kind"
+        return unread + "Object 'Kind' is missing"
+    if document.duplicate_keys:
+        return unread + "strict decoding error: " + ", ".join(document.duplicate_keys)
     if (api_version, kind) != (API_VERSION, KIND):
         version = api_version if isinstance(api_version, str) else ""
-        return failed + f"unknown apiVersion/kind: {version}, Kind={kind}"
-    if document.duplicate_keys:
-        return failed + "error: strict decoding error: " + ", ".join(document.duplicate_keys)
+        return failed + f"unknown apiVersion/kind: {version if '/' in version else '/' + version}, Kind={kind}"
     return None
 
 

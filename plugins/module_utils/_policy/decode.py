@@ -208,7 +208,7 @@ class _Decoder:
 
     def _duration(self, value: Json, path: t.Tuple[str, ...]) -> Json:
         if not isinstance(value, str):
-            return self._error(f"json: cannot unmarshal {json_kind(value)} into Go value of type string", path)
+            return self._mismatch(json_kind(value), STRING.go_name, path)
         problem = duration_problem(value)
         return value if problem is None else self._error(problem, path)
 

@@ -21,7 +21,8 @@ INFO = "info"
 class Finding:
     """One finding. Sizes are bytes; `kubelet_error` is the kubelet's own text where there is one.
 
-    `message` is a sentence for a person that ends with the next step.
+    For a difference between state file and machine `expected` is what is recorded and `found` what the machine has.
+    `message` is for a person and ends with the next step; `hint` says what the difference looks like.
     """
 
     code: str
@@ -36,6 +37,7 @@ class Finding:
     path: t.Optional[str] = None
     field: t.Optional[str] = None
     kubelet_error: t.Optional[str] = None
+    hint: t.Optional[str] = None
 
     @property
     def stops_start(self) -> bool:

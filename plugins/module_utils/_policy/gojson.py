@@ -215,7 +215,7 @@ class _Scanner:
     def _literal(self, word: str) -> None:
         for expected in word:
             if self._peek() != expected:
-                self._fail("in literal {0} (expecting {1})".format(word, _quote_char(expected)))
+                self._fail(f"in literal {word} (expecting {_quote_char(expected)})")
             self._at += 1
 
     def _space(self) -> None:
@@ -230,7 +230,7 @@ class _Scanner:
     def _fail(self, context: str) -> t.NoReturn:
         # Go scans bytes and prints the first one of a longer character.
         first_byte = self._text[self._at].encode("utf-8", "surrogatepass")[0]
-        raise _SyntaxError("invalid character {0} {1}".format(_quote_char(chr(first_byte)), context))
+        raise _SyntaxError(f"invalid character {_quote_char(chr(first_byte))} {context}")
 
 
 def _quote_char(char: str) -> str:
@@ -241,9 +241,9 @@ def _quote_char(char: str) -> str:
         return "'" + named[char] + "'"
     code = ord(char)
     if code < 0x20 or code == 0x7F:
-        return "'\\x{0:02x}'".format(code)
+        return f"'\\x{code:02x}'"
     if 0x80 <= code <= 0xA0 or code == 0xAD:
-        return "'\\u{0:04x}'".format(code)
+        return f"'\\u{code:04x}'"
     return "'" + char + "'"
 
 
@@ -276,7 +276,7 @@ class StructDecoder:
         if self.error is not None:
             return
         where = "value" if not self._path else "struct field {0}.{1}".format(self._struct, ".".join(self._path))
-        self.error = "json: cannot unmarshal {0} into Go {1} of type {2}".format(value, where, go_type)
+        self.error = f"json: cannot unmarshal {value} into Go {where} of type {go_type}"
 
     def struct(
         self, value: t.Any, go_type: str, fields: t.Mapping[str, Field], present: t.Mapping[str, t.Any]
@@ -314,7 +314,9 @@ class StructDecoder:
                 self._save("number " + name, "int")
         return decoded
 
-    def slice(self, value: t.Any, go_type: str, decode: FieldDecoder, present: t.Any) -> t.Optional[t.Tuple[t.Any, ...]]:
+    def slice(
+        self, value: t.Any, go_type: str, decode: FieldDecoder, present: t.Any
+    ) -> t.Optional[t.Tuple[t.Any, ...]]:
         """A Go slice: null is nil; elements are decoded over those that are there."""
         if value is None:
             return None

@@ -118,7 +118,7 @@ def trusted_kernel_image(iomem_text: str) -> KernelImage:
     if image.partly_hidden:
         hidden = ", ".join(row.name for row in image.rows if row.hidden)
         raise KernelImageUnavailable(
-            "partly_hidden", "/proc/iomem has zeros for {0} among real addresses: the span is not known".format(hidden)
+            "partly_hidden", f"/proc/iomem has zeros for {hidden} among real addresses: the span is not known"
         )
     return image
 

@@ -26,7 +26,7 @@ _TYPED: t.Mapping[GoType, str] = {
         enableSystemLogHandler enableSystemLogQuery enableProfilingHandler enableDebugFlagsHandler seccompDefault
         registerNode localStorageCapacityIsolation failCgroupV1""",
     STRING: """
-        apiVersion kind staticPodPath podLogsDir staticPodURL address tlsCertFile tlsPrivateKeyFile tlsMinVersion
+        staticPodPath podLogsDir staticPodURL address tlsCertFile tlsPrivateKeyFile tlsMinVersion
         imagePullCredentialsVerificationPolicy healthzBindAddress clusterDomain kubeletCgroups systemCgroups cgroupRoot
         cgroupDriver cpuManagerPolicy memoryManagerPolicy topologyManagerPolicy topologyManagerScope hairpinMode podCIDR
         resolvConf contentType containerLogMaxSize configMapAndSecretChangeDetectionStrategy reservedSystemCPUs
@@ -60,8 +60,16 @@ _NESTED: t.Mapping[str, GoType] = {
     "crashLoopBackOff": Struct("CrashLoopBackOffConfig", {"maxContainerRestartPeriod": DURATION}),
     "userNamespaces": Struct("UserNamespaces", {"idsPerPod": INT64}),
     "tracing": Struct("TracingConfiguration", {"endpoint": STRING, "samplingRatePerMillion": INT32}, "v1"),
-    "logging": ANY,
-    "registerWithTaints": ListOf(ANY, "[]v1.Taint"),
+    "apiVersion": ANY,
+    "kind": ANY,
+    "logging": Struct(
+        "LoggingConfiguration",
+        {"format": STRING, "flushFrequency": ANY, "verbosity": ANY, "vmodule": ANY, "options": ANY},
+        "v1",
+    ),
+    "registerWithTaints": ListOf(
+        Struct("Taint", {"key": STRING, "value": STRING, "effect": STRING, "timeAdded": ANY}, "v1"), "[]v1.Taint"
+    ),
     "shutdownGracePeriodByPodPriority": ListOf(
         Struct("ShutdownGracePeriodByPodPriority", {"priority": INT32, "shutdownGracePeriodSeconds": INT64}),
         "[]v1beta1.ShutdownGracePeriodByPodPriority",

@@ -267,9 +267,7 @@ def _compare_node(node_id: int, have: NumaNodeState, want: NumaNodeState) -> t.I
         yield Difference("resource_missing", node_id, resource, resource in have_map, resource in want_map)
 
 
-def _shared_tables(
-    have: NumaNodeState, want: NumaNodeState
-) -> t.Iterator[t.Tuple[str, MemoryTable, MemoryTable]]:
+def _shared_tables(have: NumaNodeState, want: NumaNodeState) -> t.Iterator[t.Tuple[str, MemoryTable, MemoryTable]]:
     for resource in sorted(have.memory_map or {}):
         one, other = (have.memory_map or {})[resource], (want.memory_map or {}).get(resource)
         if one is not None and other is not None:
@@ -309,9 +307,7 @@ def _compare_groups(
                 yield Difference(kind, node_id, resource, one, other)
 
 
-def group_tables(
-    machine_state: MachineState, cells: t.Iterable[int], resource: str
-) -> t.Optional[t.List[MemoryTable]]:
+def group_tables(machine_state: MachineState, cells: t.Iterable[int], resource: str) -> t.Optional[t.List[MemoryTable]]:
     """The tables of a group's nodes; None if a node is missing or has not the resource (the kubelet crashes)."""
     tables = []
     for cell in cells:

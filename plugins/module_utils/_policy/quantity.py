@@ -80,7 +80,7 @@ class Quantity:
             return whole if abs(whole) <= INT64_MAX else 0
         if self.unscaled < 0 and self.exponent < 0:
             # The kubelet's shortcut for small numbers takes any negative one, however large.
-            return -(-_int64(self.unscaled) // 10**-self.exponent)
+            return int(-(-_int64(self.unscaled) // 10**-self.exponent))
         return _int64(whole)
 
 
@@ -169,9 +169,7 @@ def add(left: Quantity, right: Quantity) -> Quantity:
 def same_value(left: Quantity, right: Quantity) -> bool:
     """Numeric equality, whatever the spelling."""
     exponent = min(left.exponent, right.exponent)
-    return bool(
-        left.unscaled * 10 ** (left.exponent - exponent) == right.unscaled * 10 ** (right.exponent - exponent)
-    )
+    return bool(left.unscaled * 10 ** (left.exponent - exponent) == right.unscaled * 10 ** (right.exponent - exponent))
 
 
 def reserialised(quantity: Quantity) -> Quantity:
@@ -202,7 +200,7 @@ def _canonical(quantity: Quantity) -> str:
     number *= 10 ** (exponent % 3)
     exponent -= exponent % 3
     if quantity.format == DECIMAL_EXPONENT:
-        return "{0}e{1}".format(number, exponent) if exponent else str(number)
+        return f"{number}e{exponent}" if exponent else str(number)
     return "{0}{1}".format(number, _DECIMAL_TEXT.get(exponent, ""))
 
 

@@ -26,7 +26,7 @@ class Release:
     patch: int = 0
 
     def __str__(self) -> str:
-        return "{0}.{1}.{2}".format(self.major, self.minor, self.patch)
+        return f"{self.major}.{self.minor}.{self.patch}"
 
     @property
     def series(self) -> t.Tuple[int, int]:
@@ -50,5 +50,5 @@ def parse_release(text: str) -> Release:
     """
     match = _VERSION.match(text.strip().replace("Kubernetes ", "", 1))
     if match is None:
-        raise ValueError("{0!r} is not a Kubernetes version such as v1.37.2".format(text))
+        raise ValueError(f"{text!r} is not a Kubernetes version such as v1.37.2")
     return Release(int(match.group(1)), int(match.group(2)), int(match.group(3) or 0))

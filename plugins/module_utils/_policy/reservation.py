@@ -10,21 +10,12 @@ import struct
 import typing as t
 from dataclasses import dataclass
 
-from .configuration import KubeletConfiguration, MemoryReservation
+from .configuration import DEFAULT_EVICTION_HARD, KubeletConfiguration, MemoryReservation
 from .machine import MEMORY, MachineInfo, is_hugepages
 from .machine_state import SystemReserved
 from .quantity import BINARY_SI, Quantity, QuantityError, add, parse_quantity, same_value
 
 MEMORY_AVAILABLE = "memory.available"
-DEFAULT_EVICTION_HARD = {
-    "memory.available": "100Mi",
-    "nodefs.available": "10%",
-    "nodefs.inodesFree": "5%",
-    "imagefs.available": "15%",
-    "imagefs.inodesFree": "5%",
-}
-"""On Linux, and only where a configuration file is given that has no evictionHard."""
-
 SIGNALS = frozenset(DEFAULT_EVICTION_HARD) | {
     "allocatableMemory.available",
     "containerfs.available",
@@ -90,28 +81,26 @@ def parse_resource_list(values: t.Mapping[str, str], field: str, flag: str) -> R
 
 def _reserved_quantity(resource: str, text: str, field: str, flag: str) -> Quantity:
     if resource not in RESERVABLE:
-        raise _reserved_error(field, flag, resource, text, 'cannot reserve "{0}" resource'.format(resource))
+        raise _reserved_error(field, flag, resource, text, f'cannot reserve "{resource}" resource')
     try:
         quantity = parse_quantity(text)
     except QuantityError as error:
-        cause = 'failed to parse quantity "{0}" for "{1}" resource: {2}'.format(text, resource, error)
+        cause = f'failed to parse quantity "{text}" for "{resource}" resource: {error}'
         raise _reserved_error(field, flag, resource, text, cause) from None
     if quantity.unscaled < 0:
-        cause = 'resource quantity for "{0}" cannot be negative: {1}'.format(resource, text)
+        cause = f'resource quantity for "{resource}" cannot be negative: {text}'
         raise _reserved_error(field, flag, resource, text, cause)
     return quantity
 
 
 def _reserved_error(field: str, flag: str, resource: str, text: str, cause: str) -> ReservationError:
-    message = "{0} value failed to parse: {1}".format(flag, cause)
+    message = f"{flag} value failed to parse: {cause}"
     return ReservationError(
         ReservationFault("reserved_value_invalid", message, resource=resource, field=field, found=text)
     )
 
 
-def hard_eviction_reservation(
-    configuration: KubeletConfiguration, memory_capacity: int
-) -> t.Optional[Quantity]:
+def hard_eviction_reservation(configuration: KubeletConfiguration, memory_capacity: int) -> t.Optional[Quantity]:
     """The memory.available part of evictionHard; None where there is no threshold.
 
     :raises ReservationError: for any bad threshold in evictionHard
@@ -146,7 +135,7 @@ def parse_threshold(signal: str, text: str, field: str) -> t.Optional[Threshold]
     :raises ReservationError: with the kubelet's text
     """
     if signal not in SIGNALS:
-        raise _threshold_error(field, signal, text, 'unsupported eviction signal {0}'.format(signal))
+        raise _threshold_error(field, signal, text, f"unsupported eviction signal {signal}")
     if text.endswith("%"):
         return _parse_percentage(signal, text, field)
     try:
@@ -154,7 +143,7 @@ def parse_threshold(signal: str, text: str, field: str) -> t.Optional[Threshold]
     except QuantityError as error:
         raise _threshold_error(field, signal, text, str(error)) from None
     if amount.unscaled <= 0:
-        cause = "eviction threshold {0} must be positive: {1}".format(signal, amount)
+        cause = f"eviction threshold {signal} must be positive: {amount}"
         raise _threshold_error(field, signal, text, cause)
     return Threshold(amount)
 
@@ -170,7 +159,7 @@ def _parse_percentage(signal: str, text: str, field: str) -> t.Optional[Threshol
     fraction = float32(percentage / float32(100.0))
     if not 0 <= fraction <= 1:
         limit = ">= 0%" if fraction < 0 else "<= 100%"
-        cause = "eviction percentage threshold {0} must be {1}: {2}".format(signal, limit, text)
+        cause = f"eviction percentage threshold {signal} must be {limit}: {text}"
         raise _threshold_error(field, signal, text, cause)
     return Threshold(fraction=fraction)
 
@@ -214,13 +203,13 @@ def static_validation(reserved_memory: t.Sequence[MemoryReservation]) -> t.List[
 def _static_fault(node: int, resource: str, text: str, duplicate: bool) -> t.Optional[str]:
     if resource != MEMORY and not is_hugepages(resource):
         return (
-            'the limit type "{0}" for NUMA node {1} is not supported, only '
+            f'the limit type "{resource}" for NUMA node {node} is not supported, only '
             "[memory hugepages-<HugePageSize>] is accepted"
-        ).format(resource, node)
+        )
     if parse_quantity(text).is_zero():
-        return 'reserved memory may not be zero for NUMA node {0} and resource "{1}"'.format(node, resource)
+        return f'reserved memory may not be zero for NUMA node {node} and resource "{resource}"'
     if duplicate:
-        return 'the reserved memory has a duplicate value for NUMA node {0} and resource "{1}"'.format(node, resource)
+        return f'the reserved memory has a duplicate value for NUMA node {node} and resource "{resource}"'
     return None
 
 
@@ -235,9 +224,7 @@ def reservation_faults(
     faults = [
         ReservationFault(
             "reserved_memory_unknown_node",
-            "the reserved memory configuration references a NUMA node {0} that does not exist on this machine".format(
-                entry.numa_node
-            ),
+            f"the reserved memory configuration references a NUMA node {entry.numa_node} that does not exist on this machine",
             numa_node=entry.numa_node,
         )
         for entry in reserved_memory
@@ -271,8 +258,8 @@ def _sum_faults(
         if not same_value(reserved, allocatable):
             yield ReservationFault(
                 "reserved_memory_sum",
-                'the total amount "{0}" of type "{1}" is not equal to the value "{2}" determined by '
-                "Node Allocatable feature".format(reserved, resource, allocatable),
+                f'the total amount "{reserved}" of type "{resource}" is not equal to the value "{allocatable}" determined by '
+                "Node Allocatable feature",
                 resource=resource,
                 found=str(reserved),
                 expected=str(allocatable),

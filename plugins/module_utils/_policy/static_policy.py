@@ -93,9 +93,7 @@ def _judge_empty(state: MemoryManagerState, defaults: MachineState) -> Judgement
     return Judgement(MATCH, Outcome(True), expected=defaults, machine_state=defaults, filled_in=True)
 
 
-def _judge_bad_blocks(
-    state: MemoryManagerState, defaults: MachineState, bad: t.Tuple[BadBlock, ...]
-) -> Judgement:
+def _judge_bad_blocks(state: MemoryManagerState, defaults: MachineState, bad: t.Tuple[BadBlock, ...]) -> Judgement:
     errors = tuple(dict.fromkeys(block.error for block in bad))
     # The comparison is never reached; its static part still tells a person what changed on the machine.
     static = tuple(
@@ -118,9 +116,7 @@ def _judge_first_order(state: MemoryManagerState, first: Replay, bound: int, gro
     return replace(judged, verdict=REFUSE, exact=exact, errors=(STATES_DIFFER,), ambiguous=True)
 
 
-def _judge_outcomes(
-    state: MemoryManagerState, outcomes: t.Sequence[Replay], bound: int, group_sums: bool
-) -> Judgement:
+def _judge_outcomes(state: MemoryManagerState, outcomes: t.Sequence[Replay], bound: int, group_sums: bool) -> Judgement:
     judged = [_judge_order(state, outcome, bound, group_sums) for outcome in outcomes]
     first = judged[0]
     if len(judged) == 1:
@@ -177,5 +173,3 @@ def rebaselined(expected: MachineState) -> MachineState:
         node_id: None if node is None else replace(node, cells=tuple(sorted(node.cells or ())))
         for node_id, node in expected.items()
     }
-
-

@@ -60,15 +60,15 @@ def parse_tolerance(text: str) -> ToleranceSetting:
     """
     if text in (AUTO, OFF):
         return ToleranceSetting(text)
-    prefix = 'bad value for option "{0}": '.format(OPTION)
+    prefix = f'bad value for option "{OPTION}": '
     try:
         quantity = parse_quantity(text)
     except QuantityError as error:
         raise ToleranceError(prefix + str(error)) from None
     if quantity.unscaled < 0:
-        raise ToleranceError('{0}"{1}" is negative'.format(prefix, text))
+        raise ToleranceError(f'{prefix}"{text}" is negative')
     if quantity.ceil() > INT64_MAX:
-        raise ToleranceError('{0}"{1}" is larger than {2} bytes'.format(prefix, text, INT64_MAX))
+        raise ToleranceError(f'{prefix}"{text}" is larger than {INT64_MAX} bytes')
     return ToleranceSetting(text, quantity.ceil())
 
 
@@ -96,9 +96,7 @@ def not_forgiven(recorded: MachineState, expected: MachineState, bound: int) -> 
 
     Rules of semantics 5.2, with group sums of `reserved` exact (5.9, 1) and `free` not compared.
     """
-    return tuple(
-        difference for difference in compare(recorded, expected) if not _is_forgiven(difference, bound)
-    )
+    return tuple(difference for difference in compare(recorded, expected) if not _is_forgiven(difference, bound))
 
 
 def _is_forgiven(difference: Difference, bound: int) -> bool:
