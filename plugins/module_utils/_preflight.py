@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import os
 import typing as t
 from dataclasses import dataclass, field, replace
 
@@ -52,7 +53,7 @@ from ._policy.reservation import (
 )
 from ._policy.state import MachineState, MemoryManagerState
 from ._policy.static_policy import REFUSE
-from ._policy.tolerance import OPTION, ToleranceError, ToleranceSetting, parse_tolerance
+from ._policy.tolerance import OPTION, ToleranceError, ToleranceSetting, derive_bound, parse_tolerance
 from ._policy.units import mebibytes
 
 STATE_FILE_LIMIT = 64 * 1024 * 1024
@@ -235,8 +236,13 @@ def _require_iomem(
     root: HostRoot, boot: BootFacts, tolerance: ToleranceSetting, configuration: KubeletConfiguration
 ) -> None:
     """Without the rights to read /proc/iomem no bound may be guessed; where no bound is needed it does not matter."""
-    if boot.iomem.denied and tolerance.is_auto and configuration.memory_manager_policy == STATIC:
+    if not tolerance.is_auto or configuration.memory_manager_policy != STATIC:
+        return
+    if boot.iomem.denied:
         raise PermissionMissing(boot.iomem.reason)
+    bound = derive_bound(tolerance, boot.iomem.value, boot.iomem.reason)
+    if bound.unavailable == "hidden" and root.is_live and os.geteuid() != 0:
+        raise PermissionMissing(bound.reason or "")
 
 
 def _reservation(
