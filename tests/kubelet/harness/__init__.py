@@ -1,0 +1,7 @@
+# Copyright: (c) 2026, The kubenode.memory authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real kubelet on this machine, with a NUMA topology, a configuration and a state file of the test's choice.
+
+Everything lives below one temporary directory, on loopback, and is gone when the context managers are left.
+"""
