@@ -4,6 +4,7 @@
 STAGE_LOGS=.work/logs
 . tests/tools/stages.sh
 
-for name in setup-test lint types unit corpus integration; do
+stage setup 900 make --no-print-directory setup-test
+for name in lint types unit corpus integration; do
     stage "$name" 300 make --no-print-directory "$name"
 done
