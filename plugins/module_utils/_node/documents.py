@@ -18,7 +18,7 @@ import re
 import typing as t
 
 from .._policy.configuration import Document
-from .._policy.decode import Number, go_float, go_quote
+from .._policy.decode import Number, decoded_again, go_float, go_quote
 from .root import NodeError
 
 try:
@@ -39,13 +39,31 @@ _WORDS: t.Mapping[str, t.Optional[bool]] = {
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
-_NOT_FINITE = frozenset(sign + word for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")) | frozenset(
-    (".nan", ".NaN", ".NAN")
-)
+_NOT_FINITE: t.Mapping[str, str] = {
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), "+Inf"),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),
+}
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))\Z", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_DIGITS = 400
+_JSON_TEXTS = {
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Expecting value": "looking for beginning of value",
+    "Expecting ':' delimiter": "after object key",
+    "Extra data": "after top-level value",
+}
+_TEXTS = {
+    "mapping values are not allowed here": "mapping values are not allowed in this context",
+    "found character ": "found character that cannot start any token",
+    "expected the node content": "did not find expected node content",
+    "expected <block end>": "did not find expected key",
+    "expected ',' or ']'": "did not find expected ',' or ']'",
+    "expected ',' or '}'": "did not find expected ',' or '}'",
+    "expected escape sequence of": "did not find expected hexdecimal number",
+    "unacceptable character #x0": "control characters are not allowed",
+}
 
 
 class LibraryMissing(NodeError):
@@ -59,17 +77,15 @@ class _Problem(Exception):
 
 
 def parse_document(path: str, data: bytes) -> Document:
-    """Parse a configuration file's content.
+    """Parse a configuration file's content. What begins with a brace is JSON and nothing else, as for the kubelet.
 
     :raises LibraryMissing: where it is YAML and PyYAML is not importable
     :raises NodeError: where it is nested or repeated beyond any sense
     """
     if not data:
         return Document(path, problem=f"kubelet config file {go_quote(path)} was empty")
-    if data.lstrip(b" \t\r\n").startswith(b"{"):
-        document = _parse_json(path, data)
-        if document is not None:
-            return document
+    if data.lstrip().startswith(b"{"):
+        return _parse_json(path, data)
     if not HAS_YAML:
         raise LibraryMissing(
             f"cannot read {path}: it is YAML, and PyYAML is not importable on this node; "
@@ -78,8 +94,7 @@ def parse_document(path: str, data: bytes) -> Document:
     return _parse_yaml(path, data)
 
 
-def _parse_json(path: str, data: bytes) -> t.Optional[Document]:
-    """None where it is no JSON; the kubelet then tries YAML."""
+def _parse_json(path: str, data: bytes) -> Document:
     duplicates: t.List[str] = []
 
     def pairs(items: t.List[t.Tuple[str, Json]]) -> Json:
@@ -87,7 +102,7 @@ def _parse_json(path: str, data: bytes) -> t.Optional[Document]:
         for key, item in items:
             if key in value:
                 duplicates.append(f"duplicate field {go_quote(key)}")
-            value[key] = item
+            value[key] = decoded_again(value.get(key), item)
         return value
 
     try:
@@ -95,9 +110,19 @@ def _parse_json(path: str, data: bytes) -> t.Optional[Document]:
         value = json.loads(text, object_pairs_hook=pairs, parse_float=Number, parse_constant=_no_constant)
     except RecursionError as error:
         raise _too_complex(path) from error
-    except ValueError:
-        return None
+    except ValueError as error:
+        return Document(path, problem=f"couldn't get version/kind; json parse error: {_json_text(error)}")
     return Document(path, _without_surrogates(value, path), duplicate_keys=tuple(duplicates))
+
+
+def _json_text(error: ValueError) -> str:
+    """The kubelet's words for Python's complaint, where there is one for one."""
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    if not error.doc[error.pos :].strip():
+        return "unexpected end of JSON input"
+    theirs = _JSON_TEXTS.get(error.msg)
+    return str(error) if theirs is None else f"invalid character {error.doc[error.pos]!r} {theirs}"
 
 
 def _no_constant(text: str) -> Json:
@@ -130,14 +155,23 @@ def _parse_yaml(path: str, data: bytes) -> Document:
     try:
         value = builder.document(yaml.parse(data, Loader=yaml.BaseLoader))
     except _Problem as error:
-        return Document(path, problem=f"yaml: {error}")
+        return Document(path, problem=str(error))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark is not None else ""
-        return Document(path, problem=f"yaml: {where}{error.problem or error.context}")
+        return Document(path, problem=f"yaml: {where}{_go_text(error.problem or error.context or '')}")
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        return Document(path, problem="yaml: " + " ".join(str(error).split()))
-    return Document(path, value, duplicate_keys=tuple(builder.duplicates))
+        return Document(path, problem="yaml: " + _go_text(" ".join(str(error).split())))
+    duplicates = ["yaml: unmarshal errors:\n  " + "\n  ".join(builder.duplicates)] if builder.duplicates else []
+    return Document(path, value, duplicate_keys=tuple(duplicates))
+
+
+def _go_text(problem: str) -> str:
+    """The kubelet's words for a complaint of PyYAML; both parsers stem from libyaml. Line numbers may differ by one."""
+    for ours, theirs in _TEXTS.items():
+        if problem.startswith(ours):
+            return theirs
+    return problem
 
 
 class _Builder:
@@ -155,6 +189,8 @@ class _Builder:
         self._events = iter(events)
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
+                if event.version not in (None, (1, 1)):
+                    raise _Problem("yaml: found incompatible YAML document")
                 return self._value(next(self._events), 0)
         return None
 
@@ -183,9 +219,9 @@ class _Builder:
 
     def _alias(self, anchor: t.Any) -> Json:
         if anchor in self._open:
-            raise _Problem(f"anchor '{anchor}' value contains itself")
+            raise _Problem(f"yaml: anchor '{anchor}' value contains itself")
         if anchor not in self._anchors:
-            raise _Problem(f"unknown anchor '{anchor}' referenced")
+            raise _Problem(f"yaml: unknown anchor '{anchor}' referenced")
         value, size = self._anchors[anchor]
         self._add(size)
         return value
@@ -233,13 +269,13 @@ def _merged(value: Json) -> t.List[t.Tuple[str, Json]]:
         return list(value.items())
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return [pair for item in reversed(value) for pair in item.items()]
-    raise _Problem("map merge requires map or sequence of maps as the value")
+    raise _Problem("yaml: map merge requires map or sequence of maps as the value")
 
 
 def scalar(tag: t.Optional[str], plain: bool, text: str) -> Json:
     """The JSON value of a YAML scalar; `plain` means neither quoted nor tagged."""
     if _SURROGATE.search(text):
-        raise _Problem("found invalid Unicode character escape code")
+        raise _Problem("yaml: found invalid Unicode character escape code")
     kind = (tag or "").replace(_TAG, "", 1)
     if kind == "binary":
         return _binary(text)
@@ -247,7 +283,7 @@ def scalar(tag: t.Optional[str], plain: bool, text: str) -> Json:
         return text
     value = plain_scalar(text)
     if not plain and _kind(value) != kind and not (kind == "float" and _kind(value) == "int"):
-        raise _Problem(f"cannot decode !!{_kind(value)} `{text}` as a !!{kind}")
+        raise _Problem(f"yaml: cannot decode !!{_kind(value)} `{text}` as a !!{kind}")
     return value
 
 
@@ -264,7 +300,7 @@ def plain_scalar(text: str) -> Json:
     if text in _WORDS:
         return _WORDS[text]
     if text in _NOT_FINITE:
-        raise _Problem(f"json: unsupported value: {text}")
+        raise _Problem(f"json: unsupported value: {_NOT_FINITE[text]}")
     if text[0] == ".":
         return _float(text, text)
     if text[0] not in "+-0123456789" or len(text) > _MAX_DIGITS:
@@ -299,4 +335,4 @@ def _binary(text: str) -> str:
     try:
         return base64.b64decode("".join(text.split()), validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError) as error:
-        raise _Problem("!!binary value contains invalid base64 data") from error
+        raise _Problem("yaml: !!binary value contains invalid base64 data") from error

@@ -366,7 +366,7 @@ def header_problem(value: t.Any) -> t.Optional[str]:
 def drop_in_problem(document: Document) -> t.Optional[str]:
     """The kubelet's text where it refuses a drop-in as a whole (semantics 6.2); a key that occurs twice is fatal."""
     failed = f"failed to load kubelet dropin file, path: {document.path}, "
-    unread = f"{failed}error: failed to load drop-in kubelet config file {document.path}, error "
+    unread = failed + "error: "
     if document.value is not None and not isinstance(document.value, t.Mapping):
         return unread + _NO_OBJECT.format(json_kind(document.value))
     api_version, kind = ((document.value or {}).get(key) for key in ("apiVersion", "kind"))

@@ -108,6 +108,15 @@ def decode_struct(value: t.Mapping[str, Json], struct: Struct, fold_case: bool =
     return Decoded(fields, tuple(decoder.errors), tuple(decoder.unknown))
 
 
+def decoded_again(old: Json, new: Json) -> Json:
+    """Two values for one field (a key given twice, or in two spellings): Go decodes the second into the first."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {**old, **{key: decoded_again(old.get(key), item) for key, item in new.items()}}
+    if isinstance(old, list) and isinstance(new, list):
+        return [*(decoded_again(before, item) for before, item in zip(old, new)), *new[len(old) :]]
+    return new
+
+
 def json_kind(value: Json) -> str:
     """The name that Go's decoder has for a JSON value."""
     if isinstance(value, bool):
@@ -153,10 +162,7 @@ class _Decoder:
         decoded = self._value(value, go_type, path)
         if decoded is None:
             return
-        if isinstance(go_type, MapOf) and isinstance(target.get(name), dict):
-            # Two spellings of one field: Go decodes the second map into the first.
-            decoded = {**target[name], **decoded}
-        target[name] = decoded
+        target[name] = decoded_again(target.get(name), decoded)
 
     def _value(self, value: Json, go_type: GoType, path: t.Tuple[str, ...]) -> Json:
         """The decoded value; None where it does not fit."""
