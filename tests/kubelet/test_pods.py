@@ -147,13 +147,13 @@ def test_start_after_change(
     record_property: t.Callable[[str, object], None],
 ) -> None:
     directory = changed_copy(admitted, change, node_root, surroundings.flags())
-    judgement = judge.judge(directory, admitted.release) if judge.is_there() else None
+    judgement = judge.judge(directory, admitted.release)
     outcome = try_start(admitted.release, directory, surroundings)
     record_property("outcome", str(outcome))
     assert outcome.started is (change.error is None), str(outcome)
     assert change.error is None or outcome.says(change.error), str(outcome)
     assert outcome.state == admitted.state
-    wrong = [] if judgement is None else list(disagreements(change, judgement, outcome))
+    wrong = list(disagreements(change, judgement, outcome))
     assert not wrong, "\n".join(wrong)
 
 

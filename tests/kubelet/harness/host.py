@@ -56,6 +56,8 @@ def cgroup_root(name: str) -> t.Iterator[str]:
 
 def remove_cgroup(folder: pathlib.Path) -> bool:
     """Remove a control group and those below it; False while a process is still in one of them."""
+    if not folder.exists():
+        return True
     try:
         for path, _directories, _files in os.walk(folder, topdown=False):
             os.rmdir(path)
