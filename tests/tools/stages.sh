@@ -49,7 +49,7 @@ await() {
     wait "${_job_pid[$name]}" || status=$?
     unset "_job_pid[$name]"
     cat "$STAGE_LOGS/$name.log"
-    _stage_end "$name" "$status" "${_job_start[$name]}" "${_job_limit[$name]}"
+    _stage_end "$name" "$status" "${_job_start[$name]}" "${_job_limit[$name]}" " (from its start to here, in the background)"
 }
 
 _stage_end() {
@@ -59,7 +59,7 @@ _stage_end() {
         124 | 137) result="FAILED: over its time-out ($4 s)" ;;
         *) result="FAILED: exit code $status" ;;
     esac
-    _stage_rows+=("$(printf '%-24s %6d s  %s' "$name" "$seconds" "$result")")
+    _stage_rows+=("$(printf '%-24s %6d s  %s' "$name" "$seconds" "$result${5:-}")")
     [ "$status" -eq 0 ] || exit 1
 }
 
