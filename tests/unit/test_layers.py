@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, The kubenode.memory authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layers point one way: front ends -> _guard -> _preflight -> _node -> _policy -> nothing."""
+"""The layers point one way: front ends -> _guard -> _rebaseline -> _preflight -> _node -> _policy -> nothing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,18 @@ BELOW: t.Dict[str, t.FrozenSet[str]] = {
     "_policy": frozenset(),
     "_node": frozenset({"_policy"}),
     "_preflight": frozenset({"_node", "_policy"}),
-    "_guard": frozenset({"_preflight", "_node", "_policy"}),
+    "_rebaseline": frozenset({"_preflight", "_node", "_policy"}),
+    "_guard": frozenset({"_rebaseline", "_preflight", "_node", "_policy"}),
+    "_arguments": frozenset({"_preflight", "_node", "_policy"}),
 }
-FRONT_ENDS = frozenset({"action", "filter", "modules", "plugin_utils"})
+# What runs under Ansible: all of the above, and what the controller's plugins share.
+FRONT_ENDS: t.Dict[str, t.FrozenSet[str]] = {
+    "modules": frozenset(BELOW),
+    "plugin_utils": frozenset(BELOW),
+    "action": frozenset({*BELOW, "plugin_utils"}),
+    "filter": frozenset({*BELOW, "plugin_utils"}),
+}
+LAYERS = {**BELOW, **FRONT_ENDS}
 
 # A list of what computes and nothing else: a module is added here only if it can neither read nor ask for anything.
 PURE = frozenset(
@@ -51,9 +60,8 @@ def imported_names(path: Path, tree: ast.AST) -> t.Iterator[str]:
 
 
 def layer_violations(layer: str, target: str) -> t.Iterator[str]:
-    if target == layer or target in BELOW.get(layer, BELOW if layer in FRONT_ENDS else ()):
-        return
-    yield f"{layer} must not import {target}"
+    if target != layer and target not in LAYERS[layer]:
+        yield f"{layer} must not import {target}"
 
 
 def import_violations(layer: str, name: str) -> t.Iterator[str]:
@@ -80,7 +88,7 @@ def builtin_violations(tree: ast.AST) -> t.Iterator[str]:
 def violations(path: Path, source: str) -> t.List[str]:
     """What a file, whose path is relative to plugins/, does against the layers; empty where it keeps to them."""
     layer, tree = layer_of(path), ast.parse(source)
-    if layer not in BELOW and layer not in FRONT_ENDS:
+    if layer not in LAYERS:
         return [f"{layer} is not a layer of the design"]
     found = [text for name in imported_names(path, tree) for text in import_violations(layer, name)]
     return found + (list(builtin_violations(tree)) if layer == "_policy" else [])
@@ -133,6 +141,9 @@ def test_each_package_of_module_utils_has_an_empty_init(directory: Path) -> None
         ("modules/a.py", "from ansible_collections.kubenode.memory.plugins.filter import b"),
         ("modules/a.py", "from ..action import b"),
         ("modules/a.py", "from .. import module_utils"),
+        ("modules/a.py", "from ..plugin_utils import _results"),
+        ("plugin_utils/_a.py", "from ..action import b"),
+        ("module_utils/_rebaseline.py", "from ._guard import main"),
     ],
 )
 def test_an_import_the_wrong_way_is_found(path: str, source: str) -> None:
@@ -151,6 +162,7 @@ def test_an_import_the_wrong_way_is_found(path: str, source: str) -> None:
         ("modules/a.py", "from ansible_collections.kubenode.memory.plugins.module_utils._preflight import judge"),
         ("filter/a.py", "from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine import Machine"),
         ("action/a.py", "from ..module_utils._preflight import judge"),
+        ("action/a.py", "from ansible_collections.kubenode.memory.plugins.plugin_utils import _results"),
     ],
 )
 def test_an_import_the_right_way_is_not(path: str, source: str) -> None:
