@@ -71,16 +71,16 @@ class Release(t.NamedTuple):
     def parse(cls, text: str) -> Release:
         found = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)", text)
         if not found:
-            raise BuildError("%r is not a release; it looks like v1.37.2" % text)
+            raise BuildError(f"{text!r} is not a release; it looks like v1.37.2")
         return cls(*map(int, found.groups()))
 
     def __str__(self) -> str:
-        return "v%d.%d.%d" % self
+        return "v{}.{}.{}".format(*self)
 
     @property
     def staging(self) -> str:
         """The version under which k8s.io/api and its siblings are published."""
-        return "v0.%d.%d" % (self.minor, self.patch)
+        return f"v0.{self.minor}.{self.patch}"
 
     @property
     def build_flags(self) -> t.List[str]:
@@ -89,12 +89,12 @@ class Release(t.NamedTuple):
     @property
     def tags(self) -> str:
         """Build tags: one for this release and one for each earlier minor, so that sources can say 'since'."""
-        return ",".join("kube_1_%d" % minor for minor in range(34, self.minor + 1))
+        return ",".join(f"kube_1_{minor}" for minor in range(34, self.minor + 1))
 
     @property
     def ldflags(self) -> str:
         variables = {"gitVersion": str(self), "gitMajor": str(self.major), "gitMinor": str(self.minor)}
-        stamps = ["-X k8s.io/component-base/version.%s=%s" % item for item in variables.items()]
+        stamps = ["-X k8s.io/component-base/version.{}={}".format(*item) for item in variables.items()]
         return " ".join(["-s", "-w", *stamps])
 
 
@@ -111,17 +111,22 @@ def go(*arguments: str, cwd: t.Optional[pathlib.Path] = None) -> str:
     if not shutil.which("go"):
         raise BuildError("the go command is not in PATH; install Go 1.26 or later")
     done = subprocess.run(
-        ["go", *arguments], cwd=cwd, env={**os.environ, **GO_ENVIRONMENT}, stdout=subprocess.PIPE, text=True, check=False
+        ["go", *arguments],
+        cwd=cwd,
+        env={**os.environ, **GO_ENVIRONMENT},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     if done.returncode:
-        raise BuildError("go %s failed with exit code %d" % (" ".join(arguments), done.returncode))
+        raise BuildError("go {} failed with exit code {}".format(" ".join(arguments), done.returncode))
     return done.stdout
 
 
 def sources(target: str) -> t.List[pathlib.Path]:
     found = sorted(TARGETS[target].glob("*.go"))
     if not found:
-        raise BuildError("there is no Go source in %s" % TARGETS[target])
+        raise BuildError(f"there is no Go source in {TARGETS[target]}")
     return found
 
 
@@ -131,12 +136,12 @@ def build_key(target: str, release: Release) -> str:
     digest = hashlib.sha256(recipe.encode())
     for path in sources(target):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return "%s-%s-%s" % (target, release, digest.hexdigest()[:12])
+    return f"{target}-{release}-{digest.hexdigest()[:12]}"
 
 
 def staging_modules(release: Release, workdir: pathlib.Path) -> t.List[str]:
     """The modules that k8s.io/kubernetes replaces by directories of its own tree."""
-    listed = json.loads(go("list", "-m", "-json", "%s@%s" % (MODULE, release), cwd=workdir))
+    listed = json.loads(go("list", "-m", "-json", f"{MODULE}@{release}", cwd=workdir))
     go_mod = json.loads(go("mod", "edit", "-json", listed["GoMod"], cwd=workdir))
     return sorted(r["Old"]["Path"] for r in go_mod["Replace"] if r["New"]["Path"].startswith("./staging/"))
 
@@ -146,9 +151,9 @@ def write_module(target: str, release: Release, workdir: pathlib.Path) -> None:
     for path in sources(target):
         shutil.copy(str(path), str(workdir))
     go_mod = workdir / "go.mod"
-    go_mod.write_text("module kubenode.test/%s\n" % target, encoding="utf-8")
+    go_mod.write_text(f"module kubenode.test/{target}\n", encoding="utf-8")
     modules = staging_modules(release, workdir)
-    replaces = "".join("\t%s => %s %s\n" % (name, name, release.staging) for name in modules)
+    replaces = "".join(f"\t{name} => {name} {release.staging}\n" for name in modules)
     go_mod.write_text(GO_MOD.format(target=target, release=release, replaces=replaces), encoding="utf-8")
 
 
@@ -201,7 +206,7 @@ def main() -> int:
         for target, release in pairs:
             print(build(target, Release.parse(release)), flush=True)
     except BuildError as error:
-        print("build_kubernetes: %s" % error, file=sys.stderr)
+        print(f"build_kubernetes: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -11,10 +11,11 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	metricsfeatures "k8s.io/component-base/metrics/features"
+	_ "k8s.io/controller-manager/pkg/features/register"
 )
 
 // init registers the gates that the kubelet's command registers beside those of the packages it shares with the
-// oracle: cmd/kubelet/app and pkg/kubelet/server.
+// oracle: in cmd/kubelet/app, pkg/kubelet/server and, by the import above, the cloud provider's options.
 func init() {
 	gates := utilfeature.DefaultMutableFeatureGate
 	for _, err := range []error{logsapi.AddFeatureGates(gates), metricsfeatures.AddFeatureGates(gates)} {
@@ -31,7 +32,7 @@ type gate struct {
 	Locked  bool   `json:"locked"`
 }
 
-// stageNames spells GA, which the module writes as the empty string.
+// stageName spells GA, which the module writes as the empty string.
 func stageName(prerelease string) string {
 	if prerelease == "" {
 		return "GA"
