@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from ._node.boot import BootFacts, read_boot_facts
 from ._node.configuration import parse_document, read_inputs
+from ._node.history import HISTORY_FILE, UNKNOWN_BOOT, HistoryReading, read_history
 from ._node.kubelet import MANAGED, KubeletFacts, KubeletOverrides, find_kubelet
 from ._node.pods import guaranteed_pods, pod_names
 from ._node.root import HostRoot, NodeError, NotFound, PermissionMissing
@@ -41,6 +42,15 @@ from ._policy.evaluation import (
     fault_finding,
 )
 from ._policy.findings import Finding, info, warning
+from ._policy.hints import BootContext
+from ._policy.history import (
+    Totals,
+    cumulative_drift,
+    cumulative_findings,
+    last_of_another_boot,
+    machine_totals,
+    recorded_totals,
+)
 from ._policy.machine import HugePagesInfo, MachineInfo, NumaNode
 from ._policy.quantity import QuantityError, parse_quantity
 from ._policy.release import parse_release
@@ -52,7 +62,7 @@ from ._policy.reservation import (
     static_validation,
 )
 from ._policy.state import MachineState, MemoryManagerState
-from ._policy.static_policy import REFUSE
+from ._policy.static_policy import MATCH, REFUSE, TOLERABLE
 from ._policy.tolerance import OPTION, ToleranceError, ToleranceSetting, derive_bound, parse_tolerance
 from ._policy.units import mebibytes
 
@@ -90,6 +100,7 @@ class NodeReading:
     tolerance_source: str
     not_applicable: t.Optional[str] = None
     managed: bool = False
+    history: HistoryReading = HistoryReading()  # noqa: RUF009
 
 
 @dataclass(frozen=True)
@@ -111,9 +122,14 @@ def validate(request: Request) -> Report:
     :raises InputError: if an argument cannot be used
     """
     reading = read_node(request)
-    evaluation = judge_reading(reading)
-    uids = sorted((evaluation.state.entries or {}) if evaluation.state else ())
-    return Report(reading, evaluation, pod_names(reading.root, reading.kubelet.root_dir, uids))
+    return with_pod_names(Report(reading, judge_reading(reading)))
+
+
+def with_pod_names(report: Report) -> Report:
+    """The report with the names of the pods that have assignments, as far as the node's files tell them."""
+    state = report.evaluation.state
+    uids = sorted((state.entries or {}) if state else ())
+    return replace(report, pod_names=pod_names(report.reading.root, report.reading.kubelet.root_dir, uids))
 
 
 def read_node(request: Request) -> NodeReading:
@@ -123,6 +139,7 @@ def read_node(request: Request) -> NodeReading:
     effective = effective_configuration(read_inputs(root, kubelet), kubelet.version, _candidate(request))
     configuration = effective.configuration
     boot = read_boot_facts(root)
+    history = read_history(root)
     tolerance, source = _tolerance(root, request, configuration)
     findings = kubelet.findings + effective.findings
     not_applicable = None if kubelet.found else "there is no kubelet on this node"
@@ -151,11 +168,11 @@ def read_node(request: Request) -> NodeReading:
         iomem_reason=boot.iomem.reason,
         memory_block_size=boot.memory_block_size_bytes.value,
         kernel_release=boot.kernel_release.value,
+        context=BootContext(previous=last_of_another_boot(history.records, boot.boot_id.value or UNKNOWN_BOOT)),
         findings=findings + topology.findings + more + _restart_pending(kubelet),
     )
-    return NodeReading(
-        root, subject, kubelet, boot, effective, tolerance, source, not_applicable, kubelet.layout in MANAGED
-    )
+    managed = kubelet.layout in MANAGED
+    return NodeReading(root, subject, kubelet, boot, effective, tolerance, source, not_applicable, managed, history)
 
 
 def judge_reading(reading: NodeReading) -> Evaluation:
@@ -171,7 +188,33 @@ def judge_reading(reading: NodeReading) -> Evaluation:
             "changed.",
         )
         return replace(evaluation, verdict=NOT_APPLICABLE, findings=(finding,) + evaluation.findings)
-    return _with_running_pods(reading, evaluation)
+    return _with_history(reading, _with_running_pods(reading, evaluation))
+
+
+def _with_history(reading: NodeReading, evaluation: Evaluation) -> Evaluation:
+    """Slow loss: what adds up over the boots of an epoch to more than the bound, though each drift was within it."""
+    distances = distance_to_first_baseline(reading, evaluation) if evaluation.verdict in (MATCH, TOLERABLE) else {}
+    findings = cumulative_findings(distances, evaluation.bound.bytes)
+    return replace(evaluation, findings=evaluation.findings + findings + _history_findings(reading.history))
+
+
+def distance_to_first_baseline(reading: NodeReading, evaluation: Evaluation) -> Totals:
+    """Bytes by NUMA node; empty where there is no state, or where the history does not know the file."""
+    if evaluation.state is None:
+        return {}
+    totals = recorded_totals(evaluation.state.nodes)
+    return cumulative_drift(reading.history.records, totals, machine_totals(reading.subject.machine))
+
+
+def _history_findings(history: HistoryReading) -> t.Tuple[Finding, ...]:
+    if history.problem is not None:
+        return (
+            info("history_unreadable", f"Drift over many boots is not judged: {history.problem}.", path=HISTORY_FILE),
+        )
+    if not history.damaged:
+        return ()
+    text = f"{HISTORY_FILE}: {history.damaged} lines are no records and are left out. Find out who edited the file."
+    return (warning("history_damaged", text, path=HISTORY_FILE),)
 
 
 def _with_running_pods(reading: NodeReading, evaluation: Evaluation) -> Evaluation:
