@@ -116,6 +116,19 @@ ENTRIES: state.Entries = {
     "8d5e7a3c-0000-4000-8000-000000000002": {"app": [Block((1,), 3 * GIB * 1024)]},
 }
 GROUP: state.Entries = {"8d5e7a3c-0000-4000-8000-000000000003": {"db": [Block((0, 1), 40 * GIB * 1024)]}}
+STAGED: state.Entries = {
+    "8d5e7a3c-0000-4000-8000-000000000006": {
+        "init": [Block((0,), 1 * GIB * 1024)],
+        "app": [Block((0,), 3 * GIB * 1024)],
+    }
+}
+# The same pod one write earlier: the init container has not given its memory to the next one yet.
+HALF_STAGED: state.Entries = {
+    "8d5e7a3c-0000-4000-8000-000000000006": {
+        "init": [Block((0,), 4 * GIB * 1024)],
+        "app": [Block((0,), 3 * GIB * 1024)],
+    }
+}
 PLAIN = state.of_machine(TWO_NODES, RESERVED)
 PINNED = state.of_machine(TWO_NODES, RESERVED, ENTRIES)
 GROUPED = state.of_machine(TWO_NODES, RESERVED, GROUP)
@@ -833,6 +846,19 @@ MACHINES = [
     Case("assignments that nobody counted", recorded(state.v1(dataclasses.replace(PLAIN, entries=ENTRIES))), DIFFERENT),
     Case(
         "counted assignments that are not there", recorded(state.v1(dataclasses.replace(PINNED, entries={}))), DIFFERENT
+    ),
+    Case(
+        "an init container that gave its memory on", recorded(state.v1(state.of_machine(TWO_NODES, RESERVED, STAGED)))
+    ),
+    Case(
+        "a kubelet was killed before the init container gave its memory on",
+        recorded(state.v1(dataclasses.replace(state.of_machine(TWO_NODES, RESERVED, STAGED), entries=HALF_STAGED))),
+        DIFFERENT,
+    ),
+    Case(
+        "a kubelet was killed before it wrote the entry",
+        recorded(state.v1(dataclasses.replace(GROUPED, entries={}))),
+        DIFFERENT,
     ),
     Case(
         "node ids with gaps",

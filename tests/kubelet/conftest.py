@@ -38,10 +38,10 @@ def surroundings(lab_directory: pathlib.Path) -> t.Iterator[Surroundings]:
 
 
 @pytest.fixture(scope="session")
-def apiserver(lab_directory: pathlib.Path) -> t.Iterator[api.Api]:
-    """A kube-apiserver over etcd."""
+def apiserver(lab_directory: pathlib.Path, surroundings: Surroundings) -> t.Iterator[api.Api]:
+    """A kube-apiserver over etcd; signs its tokens with the kubelets' key."""
     _need(lab.missing_api_capabilities())
-    with api.apiserver(lab_directory / "api", lab_directory / "kubelet.key") as server:
+    with api.apiserver(lab_directory / "api", surroundings.key) as server:
         yield server
 
 

@@ -13,4 +13,4 @@ kubelet-binaries:
 test-kubelet: export PATH := $(CURDIR)/$(WORK)/venv-test/bin:$(PATH)
 test-kubelet: setup-test kubelet-binaries ## the verdict against real kubelets (root; installs containerd, runc, etcd)
 	tests/kubelet/setup.sh
-	tests/tools/pytest.sh tests/kubelet
+	tests/tools/pytest.sh tests/kubelet -n 2 --dist loadgroup

@@ -160,7 +160,10 @@ def _apiserver_flags(
     return (f"--{name}={value}" for name, value in flags.items())
 
 
-def guaranteed_pod(name: str, node: str, containers: t.Mapping[str, t.Mapping[str, str]]) -> Document:
+Limits = t.Mapping[str, t.Mapping[str, str]]
+
+
+def guaranteed_pod(name: str, node: str, containers: Limits, init_containers: Limits | None = None) -> Document:
     """A pod bound to a node without a scheduler, with limits as requests for each container."""
     return {
         "apiVersion": "v1",
@@ -173,17 +176,22 @@ def guaranteed_pod(name: str, node: str, containers: t.Mapping[str, t.Mapping[st
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 0,
             "tolerations": [{"operator": "Exists"}],
-            "containers": [
-                {
-                    "name": container,
-                    "image": "localhost/pause:1",
-                    "imagePullPolicy": "Never",
-                    "resources": {"requests": dict(limits), "limits": dict(limits)},
-                }
-                for container, limits in containers.items()
-            ],
+            "initContainers": _containers(init_containers or {}),
+            "containers": _containers(containers),
         },
     }
+
+
+def _containers(limits: Limits) -> list[Document]:
+    return [
+        {
+            "name": name,
+            "image": "localhost/pause:1",
+            "imagePullPolicy": "Never",
+            "resources": {"requests": dict(amounts), "limits": dict(amounts)},
+        }
+        for name, amounts in limits.items()
+    ]
 
 
 def ready(api: Api, node: str, seconds: float = 30.0) -> None:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, The kubenode.memory authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a kubelet would leave behind on the machine itself: control groups and kernel settings; given back."""
+"""The machine itself: control groups that a kubelet fills, and what a laboratory may have left behind."""
 
 from __future__ import annotations
 
@@ -15,16 +15,6 @@ from .process import until
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 INHERITED_BY_HAND = ("cpuset.cpus", "cpuset.mems")
-
-# pkg/kubelet/cm: setupKernelTunables writes these when the container manager starts.
-KERNEL_TUNABLES = (
-    "vm/overcommit_memory",
-    "vm/panic_on_oom",
-    "kernel/panic",
-    "kernel/panic_on_oops",
-    "kernel/keys/root_maxkeys",
-    "kernel/keys/root_maxbytes",
-)
 
 
 def hierarchies() -> list[pathlib.Path]:
@@ -64,19 +54,6 @@ def remove_cgroup(folder: pathlib.Path) -> bool:
     except OSError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def kernel_tunables() -> t.Iterator[None]:
-    """Give the kernel settings that a kubelet changes their present values back."""
-    paths = [pathlib.Path("/proc/sys") / name for name in KERNEL_TUNABLES]
-    before = {path: path.read_text() for path in paths if path.exists()}
-    try:
-        yield
-    finally:
-        for path, value in before.items():
-            if path.read_text() != value:
-                path.write_text(value)
 
 
 def processes_below(root: pathlib.Path) -> list[int]:

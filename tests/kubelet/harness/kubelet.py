@@ -14,14 +14,21 @@ import sys
 import typing as t
 
 from . import log
-from .node import NodeDirectory
+from .node import KERNEL_SETTINGS, NodeDirectory
 from .process import Process, free_port
 
 BUILDER = pathlib.Path(__file__).resolve().parents[2] / "tools" / "build_kubernetes.py"
 START_SECONDS = 60.0
 
 # Shown to the kubelet in place of the machine's own; the rest of the machine stays visible.
-SHADOWED = ("/sys/devices/system/node", "/sys/kernel/mm/hugepages", "/proc/meminfo", "/var/lib", "/var/log")
+SHADOWED = (
+    "/sys/devices/system/node",
+    "/sys/kernel/mm/hugepages",
+    "/proc/meminfo",
+    "/var/lib",
+    "/var/log",
+    *KERNEL_SETTINGS,
+)
 ENTER = 'set -e; root=$1; shift; for path in {paths}; do mount --bind "$root$path" "$path"; done; exec "$@"'
 
 

@@ -75,7 +75,6 @@ def surroundings(root: pathlib.Path) -> t.Iterator[Surroundings]:
     """All that kubelets need to start."""
     crt, key = certificate(root)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(host.kernel_tunables())
         group = stack.enter_context(host.cgroup_root(root.name))
         endpoint = stack.enter_context(containerd(root / "containerd"))
         yield Surroundings(endpoint, group, crt, key)

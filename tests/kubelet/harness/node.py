@@ -24,6 +24,15 @@ IOMEM = """00001000-0009ffff : System RAM
   2c552000-2d3fffff : Kernel bss
 100000000-103fffffff : System RAM
 """
+# What a kubelet wants these to be (setupKernelTunables): with them it leaves the machine's own alone.
+KERNEL_SETTINGS = {
+    "/proc/sys/vm/overcommit_memory": 1,
+    "/proc/sys/vm/panic_on_oom": 0,
+    "/proc/sys/kernel/panic": 10,
+    "/proc/sys/kernel/panic_on_oops": 1,
+    "/proc/sys/kernel/keys/root_maxkeys": 1000000,
+    "/proc/sys/kernel/keys/root_maxbytes": 25000000,
+}
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
 
@@ -89,11 +98,17 @@ class NodeDirectory:
         for folder in (ROOT_DIR, self.node.root_dir, "/var/log", "/usr/bin"):
             self.path(folder).mkdir(parents=True, exist_ok=True)
         numa.write(self.node.topology, self.root)
-        self.path("/proc/iomem").write_text(IOMEM, encoding="ascii")
+        self._write_kernel()
         self._write_configuration()
         if self.node.state is not None:
             self.path(self.node.state_file).write_text(self.node.state, encoding="utf-8")
         self.write_unit([*machine_flags, *self.node.own_flags])
+
+    def _write_kernel(self) -> None:
+        self.path("/proc/iomem").write_text(IOMEM, encoding="ascii")
+        for name, value in KERNEL_SETTINGS.items():
+            self.path(name).parent.mkdir(parents=True, exist_ok=True)
+            self.path(name).write_text(f"{value}\n", encoding="ascii")
 
     def _write_configuration(self) -> None:
         if self.node.config is not None:

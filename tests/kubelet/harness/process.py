@@ -120,7 +120,7 @@ class Process:
 
         def alive_and() -> T | None:
             if self.popen.poll() is not None:
-                raise HarnessError(f"{self.name} ended with {self.popen.returncode}:\n{self.log.tail()}")
+                raise HarnessError(f"{self.name} ended with {self.popen.returncode}")
             return condition()
 
         try:
