@@ -9,11 +9,13 @@ Semantics 1 and 2. No format number is stored anywhere: a release tries what it 
 
 from __future__ import annotations
 
+import re
 import typing as t
 from dataclasses import dataclass, replace
 
 from . import gojson
 from .gojson import Field, StructDecoder
+from .plain import read_plain
 from .release import Release
 from .state import (
     Block,
@@ -39,6 +41,7 @@ _INT64 = (-(1 << 63), (1 << 63) - 1)
 _UINT64 = (0, (1 << 64) - 1)
 _FNV_OFFSET = 2166136261
 _FNV_PRIME = 16777619
+_PLAIN_SEAM = re.compile(r',"checksum":(?:0|[1-9][0-9]{0,18}),"data":', re.ASCII)
 
 
 class CheckpointError(Exception):
@@ -58,8 +61,8 @@ class CheckpointError(Exception):
         if self.cause == NIL_DEREFERENCE:
             return self.cause
         return (
-            f"could not restore state from checkpoint: {self.cause}, please drain this node and delete the memory manager "
-            f'checkpoint file "{path}" before restarting Kubelet'
+            f"could not restore state from checkpoint: {self.cause}, please drain this node and delete the memory "
+            f'manager checkpoint file "{path}" before restarting Kubelet'
         )
 
 
@@ -87,10 +90,11 @@ class Document:
 
 def fnv1a_32(data: bytes) -> int:
     """FNV-1a, 32 bit."""
-    result = _FNV_OFFSET
-    for byte in data:
-        result = ((result ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
-    return result
+    result, prime = _FNV_OFFSET, _FNV_PRIME
+    # Two bytes a round: the loop is a third of the time that a large file takes.
+    for first, second in zip(data[::2], data[1::2]):
+        result = (((result ^ first) * prime ^ second) * prime) & 0xFFFFFFFF
+    return ((result ^ data[-1]) * prime) & 0xFFFFFFFF if len(data) % 2 else result
 
 
 def data_checksum(data: str) -> int:
@@ -114,8 +118,9 @@ def hashed_text(state: MemoryManagerState, fmt: str = V1) -> str:
         pods = _spew_map(sorted((state.pod_entries or {}).items()), _spew_pod_entry, state.pod_entries is None)
         pod_entries = " PodEntries:(state.PodMemoryAssignments)" + pods
     return (
-        f"(*state.MemoryManagerCheckpoint){{PolicyName:(string){state.policy_name} MachineState:(state.NUMANodeMap){machine} "
-        f"Entries:{type_of_entries}{entries}{pod_entries} Checksum:(checksum.Checksum)0}}"
+        f"(*state.MemoryManagerCheckpoint){{PolicyName:(string){state.policy_name} "
+        f"MachineState:(state.NUMANodeMap){machine} Entries:{type_of_entries}{entries}{pod_entries} "
+        "Checksum:(checksum.Checksum)0}"
     )
 
 
@@ -134,7 +139,10 @@ def _spew_node(node: t.Optional[NumaNodeState]) -> str:
         return "<nil>"
     tables = _spew_map(sorted((node.memory_map or {}).items()), _spew_table, node.memory_map is None)
     type_of_cells = "" if tables.endswith(":<nil>]") else "([]int)"
-    return f"<*>{{NumberOfAssignments:(int){node.number_of_assignments} MemoryMap:(map[v1.ResourceName]*state.MemoryTable){tables} Cells:{type_of_cells}{_spew_ints(node.cells)}}}"
+    return (
+        f"<*>{{NumberOfAssignments:(int){node.number_of_assignments} "
+        f"MemoryMap:(map[v1.ResourceName]*state.MemoryTable){tables} Cells:{type_of_cells}{_spew_ints(node.cells)}}}"
+    )
 
 
 def _spew_table(table: t.Optional[MemoryTable]) -> str:
@@ -157,7 +165,8 @@ def _spew_blocks(blocks: Blocks) -> str:
 
 
 def _spew_block(block: Block) -> str:
-    return f"{{NUMAAffinity:([]int){_spew_ints(block.numa_affinity)} Type:(v1.ResourceName){block.type} Size:(uint64){block.size}}}"
+    affinity = _spew_ints(block.numa_affinity)
+    return f"{{NUMAAffinity:([]int){affinity} Type:(v1.ResourceName){block.type} Size:(uint64){block.size}}}"
 
 
 def _spew_pod_entry(blocks: Blocks) -> str:
@@ -175,10 +184,11 @@ def encode(state: MemoryManagerState, fmt: str, pod_level: bool = False) -> str:
     """
     if fmt == V2:
         return "{" + _members(state, True) + f',"checksum":{state_checksum(state, V2)}}}'
-    legacy = "{" + _members(state, False) + f',"checksum":{state_checksum(state, V1)}'
+    members = _members(state, False)
+    legacy = f'{{{members},"checksum":{state_checksum(state, V1)}'
     if fmt == V1:
         return legacy + "}"
-    data = "{" + _members(state, pod_level) + "}"
+    data = "{" + (_members(state, True) if pod_level and state.pod_entries else members) + "}"
     return legacy + f',"data":{gojson.quote(data)},"dataChecksum":{data_checksum(data)}}}'
 
 
@@ -208,7 +218,10 @@ def _json_ints(numbers: t.Optional[t.Tuple[int, ...]]) -> str:
 def _json_node(node: t.Optional[NumaNodeState]) -> str:
     if node is None:
         return "null"
-    return f'{{"numberOfAssignments":{node.number_of_assignments},"memoryMap":{_json_map(node.memory_map, _json_table)},"cells":{_json_ints(node.cells)}}}'
+    tables = _json_map(node.memory_map, _json_table)
+    return (
+        f'{{"numberOfAssignments":{node.number_of_assignments},"memoryMap":{tables},"cells":{_json_ints(node.cells)}}}'
+    )
 
 
 def _json_table(table: t.Optional[MemoryTable]) -> str:
@@ -348,7 +361,8 @@ def load(content: bytes, release: Release, pod_level: bool, policy_name: str) ->
     if loaded.state.policy_name != policy_name:
         raise CheckpointError(
             "state_policy_mismatch",
-            f'[memorymanager] configured policy "{policy_name}" differs from state checkpoint policy "{loaded.state.policy_name}"',
+            f'[memorymanager] configured policy "{policy_name}" differs from state checkpoint policy '
+            f'"{loaded.state.policy_name}"',
         )
     state = _cloned(loaded.state)
     return replace(loaded, state=state if pod_level else replace(state, pod_entries={}))
@@ -360,7 +374,7 @@ def read(content: bytes, release: Release, pod_level: bool) -> Loaded:
     :raises CheckpointError: see `load`
     """
     if release.at_least(1, 37):
-        return _read_v3(content)
+        return _read_plain_v3(gojson.go_text(content)) or _read_v3(content)
     value = _parse(content)
     if release.at_least(1, 36):
         return _read_v2_stale(value) if pod_level else Loaded(_read_v1(value, "MemoryManagerCheckpointV1", True), V1)
@@ -372,6 +386,24 @@ def _parse(content: bytes, prefix: str = "") -> t.Any:
         return gojson.parse(gojson.go_text(content))
     except gojson.GoJsonError as error:
         raise CheckpointError("state_not_json", prefix + str(error)) from None
+
+
+def _read_plain_v3(text: str) -> t.Optional[Loaded]:
+    """A V3 file as a kubelet writes it while nothing is recorded for pods: both halves are the same text.
+
+    None for every other file, also for one that is refused.
+    """
+    seam = _PLAIN_SEAM.search(text)
+    if seam is None:
+        return None
+    data = text[: seam.start()] + "}"
+    quoted = gojson.quote(data)
+    if not text.startswith(quoted, seam.end()):
+        return None
+    if text[seam.end() + len(quoted) :] != f',"dataChecksum":{data_checksum(data)}}}':
+        return None
+    state = read_plain(data)
+    return None if state is None else Loaded(state, V3)
 
 
 def _read_v3(content: bytes) -> Loaded:

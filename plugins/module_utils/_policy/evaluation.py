@@ -22,7 +22,7 @@ from .machine_state import default_machine_state
 from .release import NEWEST, OLDEST, Release
 from .reservation import ReservationFault, ResourceList, reservation_faults, system_reserved
 from .state import MachineState, MemoryManagerState
-from .static_policy import MATCH, REFUSE, TOLERABLE, Judgement, judge
+from .static_policy import MATCH, REFUSE, TOLERABLE, Judgement, Outcome, judge
 from .tolerance import GATE, OPTION, Bound, ToleranceError, ToleranceSetting, derive_bound, drift, parse_tolerance
 
 UNREADABLE = "unreadable"
@@ -81,9 +81,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The answer. `drift` is bytes by NUMA node (negative: memory is missing); `kubelet_errors` are the texts with which
-    the installed kubelet can stop, the one it meets first in front. `machine_state_after` is what the kubelet, or the
-    re-baselined file, then holds; None where it does not start.
+    """The answer.
+
+    `drift` is bytes by NUMA node (negative: memory is missing); `kubelet_errors` are the texts with which the installed
+    kubelet can stop, the one it meets first in front. `machine_state_after` is what the kubelet, or the re-baselined
+    file, then holds; None where it does not start.
     """
 
     verdict: str
@@ -185,10 +187,10 @@ def _evaluate_loaded(subject: Subject, base: Evaluation, loaded: Loaded) -> Eval
     defaults = default_machine_state(subject.machine, system_reserved(subject.reserved_memory))
     group_sums = subject.rules.at_least(1, 32)
     judgement = judge(loaded.state, defaults, base.bound.bytes, subject.pod_level, group_sums)
-    own = judgement
-    if base.kubelet_bound != base.bound.bytes:
-        own = judge(loaded.state, defaults, base.kubelet_bound, subject.pod_level, group_sums)
-    starts = judgement.exact.starts if not base.kubelet_bound else None if own.ambiguous else own.verdict != REFUSE
+    own = judgement.exact
+    if base.kubelet_bound:
+        tolerant = judge(loaded.state, defaults, base.kubelet_bound, subject.pod_level, group_sums)
+        own = Outcome(None if tolerant.ambiguous else tolerant.verdict != REFUSE, tolerant.errors)
     expected = judgement.expected or {}
     moved = {} if judgement.filled_in else drift(loaded.state.nodes, expected)
     looks = hints(moved, _boot_context(subject))
@@ -198,7 +200,7 @@ def _evaluate_loaded(subject: Subject, base: Evaluation, loaded: Loaded) -> Eval
     if pod_entries and verdict in (MATCH, TOLERABLE):
         verdict = REFUSE
     findings = (
-        judgement_findings(judgement, base.bound.bytes, starts is not True, looks)
+        judgement_findings(judgement, base.bound.bytes, own.starts is not True, looks)
         + pod_entries
         + inconsistent_free(loaded.state.nodes)
         + bound_findings(base.bound, subject.memory_block_size)
@@ -207,9 +209,9 @@ def _evaluate_loaded(subject: Subject, base: Evaluation, loaded: Loaded) -> Eval
     return replace(
         base,
         verdict=verdict,
-        will_start=starts,
+        will_start=own.starts,
         findings=base.findings + findings,
-        kubelet_errors=() if starts else (own.errors or judgement.exact.errors),
+        kubelet_errors=() if own.starts else own.errors,
         loaded=loaded,
         judgement=judgement,
         drift=moved,
@@ -250,8 +252,9 @@ def _pod_entries_finding(subject: Subject, loaded: Loaded) -> t.Tuple[Finding, .
     return (
         warning(
             "pod_entries_dropped",
-            f"{subject.state_file.path} records pod-level assignments of {len(pods)} pods, which this kubelet drops without the gate {feature_gates.POD_LEVEL_RESOURCE_MANAGERS}: it would charge "
-            "their containers instead. Switch the gate on, or drain these pods.",
+            f"{subject.state_file.path} records pod-level assignments of {len(pods)} pods, which this kubelet drops "
+            f"without the gate {feature_gates.POD_LEVEL_RESOURCE_MANAGERS}: it would charge their containers instead. "
+            "Switch the gate on, or drain these pods.",
             path=subject.state_file.path,
             field="podEntries",
             pod_uid=sorted(pods)[0],
@@ -286,8 +289,8 @@ def _release_findings(subject: Subject) -> t.Tuple[Finding, ...]:
         return (
             warning(
                 "version_unknown",
-                "The kubelet's version is not known; the file counts as readable only if 1.34, 1.36 and 1.37 all read it. "
-                "Pass kubelet_version.",
+                "The kubelet's version is not known; the file counts as readable only if 1.34, 1.36 and 1.37 all read "
+                "it. Pass kubelet_version.",
                 field="kubelet_version",
             ),
         )
@@ -302,7 +305,8 @@ def _release_findings(subject: Subject) -> t.Tuple[Finding, ...]:
         return (
             warning(
                 "release_unknown",
-                f"Kubelet {release} is outside {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}, whose rules are known; those of the nearest are used.",
+                f"Kubelet {release} is outside {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}, whose rules are "
+                "known; those of the nearest are used.",
                 field="kubelet_version",
             ),
         )
@@ -366,8 +370,9 @@ def _kubelet_tolerance(subject: Subject) -> t.Tuple[int, t.Tuple[Finding, ...]]:
 def _option_ignored(subject: Subject) -> Finding:
     return warning(
         "option_ignored",
-        f"memoryManagerPolicyOptions is set, but kubelet {subject.rules} does not know the field and ignores it without a word: no "
-        "drift is tolerated. The guard gives this kubelet the same behaviour (playbook install_guard).",
+        f"memoryManagerPolicyOptions is set, but kubelet {subject.rules} does not know the field and ignores it "
+        "without a word: no drift is tolerated. The guard gives this kubelet the same behaviour (playbook "
+        "install_guard).",
         field="memoryManagerPolicyOptions",
     )
 

@@ -196,8 +196,8 @@ def _ambiguous(judgement: Judgement) -> Finding:
     return Finding(
         "ambiguous",
         STOPS_START if judgement.exact.starts is not True else WARNING,
-        "Whether the kubelet accepts this file depends on the random order in which it walks the assignments: blocks of "
-        f"one NUMA node are recorded with different groups. {_RESET}.",
+        "Whether the kubelet accepts this file depends on the random order in which it walks the assignments: blocks "
+        f"of one NUMA node are recorded with different groups. {_RESET}.",
         kubelet_error=judgement.exact.errors[0] if judgement.exact.errors else None,
     )
 
@@ -222,8 +222,8 @@ def inconsistent_free(recorded: MachineState) -> t.Tuple[Finding, ...]:
                     Finding(
                         "free_inconsistent",
                         WARNING,
-                        f"NUMA node {node_id}: free and reserved {resource} of its group add up to {sums[0]}, allocatable to {sums[1]}; no kubelet "
-                        "wrote that. Find out who edited the file.",
+                        f"NUMA node {node_id}: free and reserved {resource} of its group add up to {sums[0]}, "
+                        f"allocatable to {sums[1]}; no kubelet wrote that. Find out who edited the file.",
                         numa_node=node_id,
                         resource=resource,
                         expected=sums[1],
@@ -252,8 +252,8 @@ def margin_findings(margins: t.Sequence[FitMargin], bound: int) -> t.Tuple[Findi
         Finding(
             "fit_margin_below_bound",
             WARNING,
-            "NUMA node {0} can lose {1} before an assignment no longer fits, less than the bound of {2}: after the next "
-            "boot this node may not come back even with the tolerance. Free memory there before a reboot.".format(
+            "NUMA node {0} can lose {1} before an assignment no longer fits, less than the bound of {2}: after the "
+            "next boot this node may not come back even with the tolerance. Free memory there before a reboot.".format(
                 ", ".join(map(str, margin.numa_nodes)), mebibytes(margin.bytes), mebibytes(bound)
             ),
             numa_node=margin.numa_nodes[0],
@@ -284,8 +284,9 @@ def bound_findings(bound: Bound, memory_block_size: t.Optional[int]) -> t.Tuple[
             Finding(
                 "bound_exceeds_memory_block",
                 WARNING,
-                f"The bound of {mebibytes(bound.bytes)} is not smaller than a memory block of {mebibytes(memory_block_size)}: it could hide a lost block. Set {OPTION} to less "
-                "if memory may be hot-plugged.",
+                f"The bound of {mebibytes(bound.bytes)} is not smaller than a memory block of "
+                f"{mebibytes(memory_block_size)}: it could hide a lost block. Set {OPTION} to less if memory may be "
+                "hot-plugged.",
                 expected=memory_block_size,
                 found=bound.bytes,
                 field=OPTION,

@@ -10,6 +10,7 @@ CPU and topology managers are known, from the source.
 
 from __future__ import annotations
 
+import functools
 import typing as t
 from dataclasses import dataclass
 
@@ -50,13 +51,15 @@ def has_full_table(release: Release) -> bool:
 def find_gate(release: Release, name: str) -> t.Optional[Gate]:
     """The gate in that release; None if the release does not know it, or nothing is known about the pair."""
     if has_full_table(release):
-        for line in GATES_BY_RELEASE[release.series].splitlines():
-            words = line.split()
-            if words and words[0] == name:
-                return _gate(words[1:])
-        return None
+        return _full_table(release.series).get(name)
     entries = [text for minor, text in _HISTORY.get(name, ()) if release.at_least(1, minor)]
     return _gate(entries[-1].split()) if entries and entries[-1] else None
+
+
+@functools.lru_cache(maxsize=None)
+def _full_table(series: t.Tuple[int, int]) -> t.Mapping[str, Gate]:
+    lines = (line.split() for line in GATES_BY_RELEASE[series].splitlines())
+    return {words[0]: _gate(words[1:]) for words in lines if words}
 
 
 def _gate(words: t.Sequence[str]) -> Gate:
@@ -130,8 +133,8 @@ def _one_gate(
     if known is None:
         yield warning(
             "gate_unverified",
-            f"The feature gate {name} is set in {source}, and it is not known whether a kubelet {release} has it; an unknown gate stops "
-            "it. Ask the binary (kubelet --help) or pass known_feature_gates.",
+            f"The feature gate {name} is set in {source}, and it is not known whether a kubelet {release} has it; an "
+            "unknown gate stops it. Ask the binary (kubelet --help) or pass known_feature_gates.",
             **where,
         )
     elif not known:
@@ -143,8 +146,8 @@ def _one_gate(
         elif gate is not None and gate.stage == "GA":
             yield info(
                 "gate_ga",
-                f"The feature gate {name} in {source} is GA in {release} and has no effect; a later release removes it, and then naming "
-                "it stops the kubelet. Remove it.",
+                f"The feature gate {name} in {source} is GA in {release} and has no effect; a later release removes "
+                "it, and then naming it stops the kubelet. Remove it.",
                 **where,
             )
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to the collection: breaking changes at any time.
-"""How much memory each NUMA group can lose before a recorded assignment no longer fits: a statement about the next boot."""
+"""How much memory each NUMA group can lose before an assignment no longer fits: a statement about the next boot."""
 
 from __future__ import annotations
 

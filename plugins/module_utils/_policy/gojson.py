@@ -20,10 +20,12 @@ JsonObject = t.Tuple[t.Tuple[str, t.Any], ...]
 MAX_DEPTH = 10000
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 _GO_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _GO_ESCAPE = re.compile("[<>&\u2028\u2029]")
 
 
@@ -48,35 +50,30 @@ def parse(text: str) -> t.Any:
 
     :raises GoJsonError: with Go's words for the first syntax error
     """
+    if _ESCAPED_SURROGATE.search(text):
+        text = _without_lone_surrogates(text)
     try:
-        value = json.loads(
+        return json.loads(
             text, parse_int=Number, parse_float=Number, parse_constant=_no_constant, object_pairs_hook=tuple
         )
     except RecursionError:
         raise GoJsonError("exceeded max depth") from None
     except ValueError:
         raise GoJsonError(_Scanner(text).first_error()) from None
-    return _replace_surrogates(value) if _ESCAPED_SURROGATE.search(text) else value
 
 
 def quote(text: str) -> str:
     """A JSON string as Go writes it, with the three HTML characters and U+2028/2029 escaped."""
-    escaped = json.dumps(text, ensure_ascii=False)
-    return _GO_ESCAPE.sub(lambda match: _GO_ESCAPES[match.group()], escaped)
+    return _GO_ESCAPE.sub(lambda match: _GO_ESCAPES[match.group()], _ENCODER.encode(text))
 
 
 def _no_constant(name: str) -> t.NoReturn:
     raise ValueError(name)
 
 
-def _replace_surrogates(value: t.Any) -> t.Any:
-    if isinstance(value, Number) or value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_replace_surrogates(item) for item in value]
-    return tuple((_replace_surrogates(key), _replace_surrogates(item)) for key, item in value)
+def _without_lone_surrogates(text: str) -> str:
+    """Each escaped surrogate that is not half of a pair becomes U+FFFD, as in Go."""
+    return _ESCAPE.sub(lambda match: "\\ufffd" if match.group(1) else match.group(), text)
 
 
 class _SyntaxError(Exception):

@@ -4,7 +4,8 @@
 # PRIVATE to the collection: breaking changes at any time.
 """Kubernetes quantities: parse, add, canonical text and the integer form that the kubelet insists on.
 
-Rules of `k8s.io/apimachinery/pkg/api/resource` (semantics 3.4, 5.5). Integers only: a value is `unscaled * 10**exponent`.
+Rules of `k8s.io/apimachinery/pkg/api/resource` (semantics 3.4, 5.5). Integers only: a value is
+`unscaled * 10**exponent`.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ class QuantityError(ValueError):
 class Quantity:
     """A parsed quantity, `unscaled * 10**exponent`.
 
-    `fast` is true while the kubelet holds it in its int64 form; only such a value has an integer form
-    (`1.5Gi` has none, though it is whole: its value is held as 15 * 10**-1 * 2**30). `text` is the spelling that the parser keeps, if it does.
+    `fast` is true while the kubelet holds it in its int64 form; only such a value has an integer form (`1.5Gi` has
+    none, though it is whole: its value is held as 15 * 10**-1 * 2**30). `text` is the spelling that the parser keeps,
+    if it does.
     """
 
     unscaled: int

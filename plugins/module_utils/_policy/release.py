@@ -10,7 +10,7 @@ import re
 import typing as t
 from dataclasses import dataclass
 
-_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?(?:[-+~_.][0-9A-Za-z.~+_-]*)?$")
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?(?:[-+~_.][0-9A-Za-z.~+_-]*)?\Z", re.ASCII)
 
 OLDEST = (1, 21)
 PROVEN_SINCE = (1, 34)

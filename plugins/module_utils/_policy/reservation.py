@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to the collection: breaking changes at any time.
-"""reservedMemory against what Node Allocatable reserves: the checks before the state file is looked at (semantics 3.4)."""
+"""reservedMemory against what Node Allocatable reserves: the checks before the state file is read (semantics 3.4)."""
 
 from __future__ import annotations
 
@@ -224,7 +224,8 @@ def reservation_faults(
     faults = [
         ReservationFault(
             "reserved_memory_unknown_node",
-            f"the reserved memory configuration references a NUMA node {entry.numa_node} that does not exist on this machine",
+            f"the reserved memory configuration references a NUMA node {entry.numa_node} that does not exist on this "
+            "machine",
             numa_node=entry.numa_node,
         )
         for entry in reserved_memory
@@ -258,8 +259,8 @@ def _sum_faults(
         if not same_value(reserved, allocatable):
             yield ReservationFault(
                 "reserved_memory_sum",
-                f'the total amount "{reserved}" of type "{resource}" is not equal to the value "{allocatable}" determined by '
-                "Node Allocatable feature",
+                f'the total amount "{reserved}" of type "{resource}" is not equal to the value "{allocatable}" '
+                "determined by Node Allocatable feature",
                 resource=resource,
                 found=str(reserved),
                 expected=str(allocatable),

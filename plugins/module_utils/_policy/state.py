@@ -4,7 +4,7 @@
 # PRIVATE to the collection: breaking changes at any time.
 """The memory manager's state: the types of the kubelet's package `memorymanager/state` (semantics 1.2).
 
-Sizes are bytes, unsigned 64 bit. Optional maps and lists are None where Go has nil, which the checksum tells from empty.
+Sizes are bytes, unsigned 64 bit. Optional maps and lists are None where Go has nil: the checksum tells it from empty.
 """
 
 from __future__ import annotations

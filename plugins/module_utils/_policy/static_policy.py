@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to the collection: breaking changes at any time.
-"""validateState: the Static policy's judgement of a loaded state, exact and with KEP-6232's tolerance (semantics 4.2, 5)."""
+"""validateState: the Static policy's judgement of a loaded state, exact and with tolerance (semantics 4.2, 5)."""
 
 from __future__ import annotations
 
