@@ -870,6 +870,38 @@ MACHINES = [
     Case("a node without memory", Node(topology=BARE, config=CONFIG_STATIC), recorded=state.of_machine(BARE, RESERVED)),
 ]
 
+TWO_FAULTS = [
+    Case("sum and state file", recorded("hello", config=static(sum_of(900))), unequal("900Mi", "1000Mi")),
+    Case(
+        "node and sum",
+        Node(config=static(memory(n0="600Mi", n7="1Mi"))),
+        "the reserved memory configuration references a NUMA node 7 that does not exist on this machine",
+    ),
+    Case("policy and node", Node(config=static(memory(n7="1Gi"), policy="static")), 'unknown policy: "static"'),
+    Case(
+        "limit and policy",
+        Node(config=static(limits({0: {"cpu": "1"}}), policy="static")),
+        'the limit type "cpu" for NUMA node 0 is not supported',
+    ),
+    Case(
+        "gate by flag and file",
+        Node(config="raw:", flags=(f"--feature-gates={DRIFT_GATE}=true",)),
+        f"{FROM_FLAGS}unrecognized feature gate: {DRIFT_GATE}",
+    ),
+    Case(
+        "gate in the file and drop-in",
+        Node(config=f"featureGates: {{{DRIFT_GATE}: true}}\n", dropins={"10.conf": "raw:"}),
+        f"{UNRECOGNIZED}unrecognized feature gate: {DRIFT_GATE}",
+        panics=True,
+    ),
+    Case(
+        "reservation and sum",
+        Node(config=static(sum_of(900), kube='{memory: "500Mib"}')),
+        "failed to parse quantity",
+    ),
+    Case("policy of the file and its checksum", recorded(state.v1(EMPTY_NONE, checksum=1)), CORRUPT),
+]
+
 SECTIONS: dict[str, list[Case]] = {
     "policy": POLICY,
     "gates": GATES,
@@ -880,6 +912,7 @@ SECTIONS: dict[str, list[Case]] = {
     "flags": FLAGS,
     "state": STATE_FILES,
     "machine": MACHINES,
+    "two faults": TWO_FAULTS,
 }
 
 
