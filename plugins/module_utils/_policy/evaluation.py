@@ -381,7 +381,8 @@ def _option_findings(subject: Subject) -> t.Tuple[Finding, ...]:
     options, field_name = subject.policy_options, "memoryManagerPolicyOptions"
     if not options or subject.policy != STATIC:
         return ()
-    if not subject.feature_gates.get(GATE, False):
+    gates = subject.feature_gates
+    if not gates.get(GATE, gates.get("AllAlpha", False)):
         text = f'memory manager policy option "{sorted(options)[0]}" requires the {GATE} feature gate'
         message = f"memoryManagerPolicyOptions is set without the feature gate {GATE}. Set both, or neither."
         return (stops_start("option_without_gate", message, field=field_name, kubelet_error=text),)

@@ -32,7 +32,8 @@ def judgement_findings(
     severity = STOPS_START if stops else WARNING if judgement.verdict == "refuse" else INFO
     error = judgement.exact.errors[0] if stops and judgement.exact.errors else None
     found = [_bad_block(bad) for bad in judgement.bad_blocks]
-    found.extend(_shortfall(shortfall, severity) for shortfall in judgement.shortfalls if bound > 0)
+    # Without a tolerance no kubelet minds; a person still wants to know (semantics 5.9, 2).
+    found.extend(_shortfall(one, severity if bound else WARNING, bool(bound)) for one in judgement.shortfalls)
     differences = _without_consequences(judgement)
     found.extend(_difference(difference, bound, severity, error, hints) for difference in differences)
     if judgement.ambiguous:
@@ -63,7 +64,7 @@ def _who(pod: str, container: str) -> str:
     return f"Container {container} of pod {pod}" if container else f"Pod {pod}"
 
 
-def _shortfall(shortfall: Shortfall, severity: str) -> Finding:
+def _shortfall(shortfall: Shortfall, severity: str, decides: bool) -> Finding:
     block = shortfall.block
     nodes = tuple(block.numa_affinity or ())
     return Finding(
@@ -83,7 +84,7 @@ def _shortfall(shortfall: Shortfall, severity: str) -> Finding:
         container=shortfall.container,
         expected=block.size,
         found=block.size - shortfall.missing,
-        kubelet_error=shortfall.error,
+        kubelet_error=shortfall.error if decides else None,
     )
 
 

@@ -249,7 +249,7 @@ def _compare(recorded: MachineState, expected: MachineState, group_sums: bool) -
         yield from _compare_node(node_id, have, want)
         yield from _compare_tables(node_id, have, want)
         if group_sums:
-            yield from _compare_groups(node_id, have, recorded, expected)
+            yield from _compare_groups(node_id, have, want, recorded, expected)
         else:
             yield from _compare_usage(node_id, have, want)
 
@@ -293,10 +293,11 @@ def _compare_usage(node_id: int, have: NumaNodeState, want: NumaNodeState) -> t.
 
 
 def _compare_groups(
-    node_id: int, have: NumaNodeState, recorded: MachineState, expected: MachineState
+    node_id: int, have: NumaNodeState, want: NumaNodeState, recorded: MachineState, expected: MachineState
 ) -> t.Iterator[Difference]:
     cells = have.cells or ()
-    for resource in sorted(have.memory_map or {}):
+    # A resource that the node itself lacks ends the kubelet's comparison before any sum.
+    for resource in sorted(set(have.memory_map or {}) & set(want.memory_map or {})):
         mine, theirs = group_tables(recorded, cells, resource), group_tables(expected, cells, resource)
         if mine is None or theirs is None:
             yield Difference("group_asymmetric", node_id, resource, cells, None)
