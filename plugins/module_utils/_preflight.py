@@ -52,7 +52,7 @@ from ._policy.history import (
     recorded_totals,
 )
 from ._policy.machine import HugePagesInfo, MachineInfo, NumaNode
-from ._policy.quantity import QuantityError, parse_quantity
+from ._policy.quantity import parse_quantity
 from ._policy.release import parse_release
 from ._policy.reservation import (
     MEMORY_AVAILABLE,
@@ -184,8 +184,8 @@ def judge_reading(reading: NodeReading) -> Evaluation:
     if reading.managed and not any(finding.stops_start for finding in reading.subject.findings):
         finding = info(
             "managed_state",
-            f"{reading.kubelet.layout} manages this node's kubelet and its state file itself; what could be read is listed, nothing is judged or "
-            "changed.",
+            f"{reading.kubelet.layout} manages this node's kubelet and its state file itself; what could be read is "
+            "listed, nothing is judged or changed.",
         )
         return replace(evaluation, verdict=NOT_APPLICABLE, findings=(finding,) + evaluation.findings)
     return _with_history(reading, _with_running_pods(reading, evaluation))
@@ -223,8 +223,8 @@ def _with_running_pods(reading: NodeReading, evaluation: Evaluation) -> Evaluati
         return evaluation
     finding = warning(
         "pods_without_state",
-        "There is no state file, but {0} Guaranteed pods run ({1}): their assignments are lost, and the kubelet may give "
-        "their memory to others. Drain the node to place them again.".format(len(pods), ", ".join(pods[:3])),
+        "There is no state file, but {0} Guaranteed pods run ({1}): their assignments are lost, and the kubelet may "
+        "give their memory to others. Drain the node to place them again.".format(len(pods), ", ".join(pods[:3])),
         path=reading.subject.state_file.path,
         pod_uid=pods[0],
     )
@@ -257,11 +257,13 @@ def _tolerance(root: HostRoot, request: Request, configuration: KubeletConfigura
     return ToleranceSetting("auto"), "default"
 
 
-def parse_argument(text: str) -> ToleranceSetting:
+def parse_argument(text: t.Any) -> ToleranceSetting:
     """The argument `tolerance`.
 
     :raises InputError: with the kubelet's words for a bad value
     """
+    if not isinstance(text, str):
+        raise InputError(f"tolerance is {text!r}, it has to be text; off stands in quotes in YAML")
     try:
         return parse_tolerance(text)
     except ToleranceError as error:
@@ -306,8 +308,8 @@ def _reservation(
 def _percentage_finding(threshold: str, configuration: KubeletConfiguration) -> Finding:
     return warning(
         "eviction_percentage",
-        f"evictionHard {MEMORY_AVAILABLE} is {threshold}: a share of the capacity, which itself changes at every boot, so that no reservedMemory "
-        "can add up to it for long. Use an amount.",
+        f"evictionHard {MEMORY_AVAILABLE} is {threshold}: a share of the capacity, which itself changes at every boot, "
+        "so that no reservedMemory can add up to it for long. Use an amount.",
         field="evictionHard." + MEMORY_AVAILABLE,
         found=threshold,
         path=configuration.sources.get("evictionHard." + MEMORY_AVAILABLE),
@@ -353,6 +355,8 @@ def subject_from_mapping(data: t.Mapping[str, t.Any], kubelet_version: str) -> S
     if not isinstance(data, dict):
         raise InputError(f"memmgr_evaluate takes a mapping, not {type(data).__name__}")
     reader = _Reader(data)
+    # What is forgotten or misspelt must not look like policy None, or like a node without a state file.
+    reader.require("machine", "policy")
     gate = reader.get("pod_level_resource_managers_gate", bool, False)
     release = None
     if kubelet_version:
@@ -370,7 +374,7 @@ def subject_from_mapping(data: t.Mapping[str, t.Any], kubelet_version: str) -> S
         feature_gates={"PodLevelResourceManagers": True} if gate else {},
         iomem=reader.get("iomem_text", str, None),
         iomem_reason="iomem_text is not given",
-        memory_block_size=reader.get("memory_block_size_bytes", int, None),
+        memory_block_size=reader.natural("memory_block_size_bytes") if data.get("memory_block_size_bytes") else None,
     )
 
 
@@ -381,6 +385,9 @@ class _Reader:
         self._data = data
         self._where = where
 
+    def has(self, key: str) -> bool:
+        return key in self._data
+
     def get(self, key: str, kind: t.Type[t.Any], default: t.Any) -> t.Any:
         value = self._data.get(key)
         if value is None:
@@ -388,6 +395,11 @@ class _Reader:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.error(key, value, kind.__name__)
         return value
+
+    def require(self, *keys: str) -> None:
+        for key in keys:
+            if self._data.get(key) is None:
+                raise InputError(f"{self._where}{key} is missing")
 
     def natural(self, key: str) -> int:
         value = self.get(key, int, None)
@@ -406,7 +418,10 @@ class _Reader:
 
 
 def _short(value: t.Any) -> t.Any:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
     return value if len(text) <= 60 else text[:57] + "..."
 
 
@@ -423,6 +438,9 @@ def _machine_from(reader: _Reader) -> MachineInfo:
         )
         for node in machine.each("nodes")
     )
+    ids = [node.id for node in nodes]
+    if len(set(ids)) < len(ids):
+        raise reader.error("machine.nodes", ids, "a list in which each id stands once")
     return MachineInfo(nodes)
 
 
@@ -444,11 +462,13 @@ def _reservation_from(reader: _Reader) -> ResourceList:
 def _quantity(where: str, text: t.Any) -> t.Any:
     try:
         return parse_quantity(str(text))
-    except QuantityError as error:
+    except ValueError as error:
         raise InputError(f"{where} is {_short(text)!r}: {error}") from None
 
 
 def _content_from(reader: _Reader) -> t.Optional[bytes]:
+    if not reader.has("file_text") and not reader.has("file_base64"):
+        raise InputError("file_text (or file_base64) is missing; null says that there is no state file")
     encoded = reader.get("file_base64", str, None)
     if encoded is None:
         text = reader.get("file_text", str, None)

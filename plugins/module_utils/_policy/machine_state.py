@@ -11,6 +11,7 @@ The kubelet walks Go maps in random order. Where its answer depends on that orde
 from __future__ import annotations
 
 import itertools
+import math
 import typing as t
 from dataclasses import dataclass
 
@@ -163,16 +164,13 @@ def replay_outcomes(machine_state: MachineState, units: t.Sequence[AssignmentUni
 
     None if there are too many orders to try.
     """
-    in_order = replay(machine_state, units)
     entangled = _entangled_pods(units)
-    if not entangled:
-        return [in_order]
-    outcomes = [in_order]
+    if not _can_be_tried(entangled):
+        return None
+    outcomes = [replay(machine_state, units)]
     chosen = {(unit.pod, unit.container) for pod in entangled for unit in pod}
     rest = tuple(unit for unit in units if (unit.pod, unit.container) not in chosen)
-    for count, order in enumerate(_orders(entangled)):
-        if count >= MAX_ORDERS:
-            return None
+    for order in _orders(entangled):
         outcome = replay(machine_state, order + rest)
         if all(outcome.machine_state != seen.machine_state for seen in outcomes):
             outcomes.append(outcome)
@@ -192,6 +190,11 @@ def _entangled_pods(units: t.Sequence[AssignmentUnit]) -> t.Tuple[t.Tuple[Assign
         if any(node_id in mixed for block in unit.blocks for node_id in block.numa_affinity or ()):
             by_pod.setdefault(unit.pod, []).append(unit)
     return tuple(tuple(pod) for pod in by_pod.values()) if mixed else ()
+
+
+def _can_be_tried(pods: t.Sequence[t.Tuple[AssignmentUnit, ...]]) -> bool:
+    sizes = [len(pods), *map(len, pods)]
+    return max(sizes) <= 6 and math.prod(map(math.factorial, sizes)) <= MAX_ORDERS
 
 
 def _orders(
