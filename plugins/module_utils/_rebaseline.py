@@ -23,7 +23,8 @@ from ._node.in_use import Units, Usage, find_usage
 from ._node.pods import guaranteed_pods
 from ._node.root import NodeError
 from ._node.writer import Busy, Identity, NotDurable, StateDirectory, Store, UnsafePath, WriteError
-from ._policy.evaluation import Evaluation, Subject, evaluate
+from ._policy.evaluation import UNREADABLE, Evaluation, Subject, evaluate
+from ._policy.findings import INFO
 from ._policy.history import (
     BootRecord,
     Range,
@@ -256,8 +257,8 @@ def _within_cumulative_limit(report: Report, limit: t.Optional[int]) -> Report:
 
 _WHY_NOT = {
     "match": "The recorded state is this machine's; there is nothing to do.",
-    "refuse": "This is no drift within the bound: a person has to decide. The findings say what differs.",
-    "unreadable": "The kubelet cannot load this file. Restore a backup, or use the role's entry point reset.",
+    "refuse": "The file is left as it is; a person has to decide.",
+    "unreadable": "The kubelet cannot load this file; a person has to decide.",
     "absent": "There is no state file; the kubelet writes a fresh one when it starts.",
     "not_applicable": "There is nothing to re-baseline on this node.",
 }
@@ -267,8 +268,15 @@ def _rebaselining(report: Report) -> Rewrite:
     """:raises RewriteRefused: with the verdict as its code where that is why"""
     verdict = report.evaluation.verdict
     if verdict != TOLERABLE:
-        raise RewriteRefused(verdict, _WHY_NOT[verdict])
+        raise RewriteRefused(verdict, _why_not(report.evaluation))
     return rebaseline(report.reading.subject, report.reading.tolerance, report.evaluation)
+
+
+def _why_not(evaluation: Evaluation) -> str:
+    """Why nothing is written, with the finding that decides."""
+    text = _WHY_NOT[evaluation.verdict]
+    deciding = sorted((one for one in evaluation.findings if one.severity != INFO), key=lambda one: not one.stops_start)
+    return f"{text} {deciding[0].message}" if deciding and evaluation.verdict in (REFUSE, UNREADABLE) else text
 
 
 def _restoration(report: Report, backup: str) -> Rewrite:
@@ -279,7 +287,7 @@ def _restoration(report: Report, backup: str) -> Rewrite:
     """
     reading, present = report.reading, report.evaluation
     if reading.not_applicable or reading.managed:
-        raise RewriteRefused(present.verdict, _WHY_NOT[present.verdict])
+        raise RewriteRefused(present.verdict, _why_not(present))
     subject = replace(
         reading.subject, state_file=replace(reading.subject.state_file, content=read_backup(reading.root, backup))
     )

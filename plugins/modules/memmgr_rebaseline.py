@@ -132,6 +132,103 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+reason:
+  description:
+    - V(rebaselined) or V(restored), in check mode what would be.
+    - Nothing was to be written because of the verdict (V(match), V(refuse), V(unreadable), V(absent),
+      V(not_applicable)), because the kubelet tolerates the drift itself (V(kubelet_tolerates)), because the drift of
+      many boots adds up (V(cumulative_drift)), because the parts of the file contradict each other (V(halves_differ))
+      or because the kubelet would not start with the new file either (V(would_not_help)).
+    - A backup was not restored because today's pods are not in it (V(pods_missing)), because it is there already
+      (V(same_content)), because it has nothing that the present file lacks (V(not_needed)), or because of its own
+      verdict (such as V(backup_refuse)).
+    - The task failed and the file is as it was because a kubelet uses it (V(kubelet_in_use)) or may use it
+      (V(kubelet_unproven)), because another run did not end (V(busy)), because the node changed meanwhile
+      (V(changed_meanwhile)), because of a link, owner or mode (V(unsafe_path)) or of an error (V(write_failed)).
+  returned: always
+  type: str
+  sample: rebaselined
+msg:
+  description: The same as a sentence with the next step.
+  returned: always
+  type: str
+  sample: >-
+    /var/lib/kubelet/memory_manager_state is re-baselined to the memory that the machine has now; every assignment is
+    kept.
+new_state_file:
+  description:
+    - What was written or, in check mode, would be. C(machine_state) has the form of the state file.
+    - Null where nothing is.
+  returned: always
+  type: dict
+  sample:
+    format: V1
+    sha256: 6b947908d8d4832aedfb65ebe39a8e87d5c0b2046a4fa39e33db384f1534889e
+    size: 974
+    verdict: match
+    will_start: true
+    machine_state:
+      "0":
+        numberOfAssignments: 1
+        memoryMap:
+          memory: {total: 2112430080, systemReserved: 262144000, allocatable: 1850286080, reserved: 805306368,
+            free: 1044979712}
+        cells: [0]
+backup:
+  description: The copy of the old file; null where none was made.
+  returned: always
+  type: dict
+  sample:
+    id: memory_manager_state.20261129T175730.111243Z.67ba808c-a585-456b-9b22-a90a18a1a2b8
+    path: >-
+      /var/lib/kubenode-memory/backups/memory_manager_state.20261129T175730.111243Z.67ba808c-a585-456b-9b22-a90a18a1a2b8
+epoch:
+  description:
+    - What the node's history knows of the file that is there now, and how far the machine is from the epoch's first
+      baseline.
+    - Null where the history does not know the file.
+  returned: always
+  type: dict
+  sample:
+    number: 1
+    records: 2
+    first_boot_id: 67ba808c-a585-456b-9b22-a90a18a1a2b8
+    first_baseline_bytes: {"0": 2112430080, "1": 1996984320}
+    distance_bytes: {"0": 0, "1": 8192}
+verdict:
+  description:
+    - The verdict on the file that was found.
+    - This and everything else is as M(kubenode.memory.memmgr_validate) returns it.
+  returned: always
+  type: str
+  sample: tolerable
+will_start:
+  description: Whether the kubelet would have started with the file that was found.
+  returned: always
+  type: bool
+  sample: false
+summary:
+  description: One short line about the file that was found.
+  returned: always
+  type: str
+  sample: "tolerable: node 1 +8 KiB, bound 116.0 MiB"
+findings:
+  description: Every finding about the file that was found; C(cumulative_drift) is one of them.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - code: memory_drift
+      severity: stops_start
+      numa_node: 1
+      resource: memory
+      expected: 1996984320
+      found: 1996992512
+      hint: pages_only
+      kubelet_error: "[memorymanager] the expected machine state is different from the real one"
+      message: >-
+        NUMA node 1: memory changed by +8 KiB, within the bound of 116.0 MiB (a few pages, as between any two boots).
+        Re-baseline the file with memmgr_rebaseline.
 """
 
 import typing as t
