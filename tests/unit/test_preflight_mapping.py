@@ -11,12 +11,12 @@ import typing as t
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from policy_builders import GIB, KERNEL, MIB, Block, machine, recorded
+from policy_builders import GIB, KERNEL, MIB, machine, recorded
 from vectors import rows
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import V1, V3, encode
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import VERDICTS, evaluate
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MemoryManagerState
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import Block, MemoryManagerState
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance import parse_tolerance
 from ansible_collections.kubenode.memory.plugins.module_utils._preflight import (
     InputError,

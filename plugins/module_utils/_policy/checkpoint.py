@@ -48,13 +48,15 @@ class CheckpointError(Exception):
     """This release cannot load the file.
 
     `code` is a finding's: `state_not_json`, `state_corrupt`, `state_policy_mismatch` or `state_nil_table` (the kubelet
-    crashes). `kubelet_error` is the kubelet's whole text; `cause` the part of it that differs.
+    crashes). `kubelet_error` is the kubelet's whole text; `cause` the part of it that differs. `where` is the place of
+    a syntax error, which the kubelet does not tell.
     """
 
-    def __init__(self, code: str, cause: str) -> None:
+    def __init__(self, code: str, cause: str, where: str = "") -> None:
         super().__init__(cause)
         self.code = code
         self.cause = cause
+        self.where = where
 
     def kubelet_error(self, path: str) -> str:
         """The text at start for a state file at `path`."""
@@ -385,7 +387,9 @@ def _parse(content: bytes, prefix: str = "") -> t.Any:
     try:
         return gojson.parse(gojson.go_text(content))
     except gojson.GoJsonError as error:
-        raise CheckpointError("state_not_json", prefix + str(error)) from None
+        raise CheckpointError(
+            "state_not_json", prefix + str(error), ("data, " if prefix else "") + error.where
+        ) from None
 
 
 def _read_plain_v3(text: str) -> t.Optional[Loaded]:

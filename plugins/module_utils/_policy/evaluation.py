@@ -169,10 +169,11 @@ def _unreadable(subject: Subject, base: Evaluation, error: CheckpointError) -> E
     }
     finding = stops_start(
         error.code,
-        "{0}: the kubelet {1} this file: {2}. {3}.".format(
+        "{0}: the kubelet {1} this file: {2}{3}. {4}.".format(
             path,
             "crashes on" if error.cause == NIL_DEREFERENCE else "cannot load",
             error.cause,
+            f" ({error.where})" if error.where else "",
             steps.get(error.code, "Restore a backup, or drain the node and use the entry point reset"),
         ),
         path=path,

@@ -30,7 +30,11 @@ _GO_ESCAPE = re.compile("[<>&\u2028\u2029]")
 
 
 class GoJsonError(ValueError):
-    """The document is refused; the message is Go's."""
+    """The document is refused; the message is Go's. `where` is for people: `line 3, column 7`, if it is one place."""
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.where = where
 
 
 class Number(str):
@@ -59,7 +63,8 @@ def parse(text: str) -> t.Any:
     except RecursionError:
         raise GoJsonError("exceeded max depth") from None
     except ValueError:
-        raise GoJsonError(_Scanner(text).first_error()) from None
+        scanner = _Scanner(text)
+        raise GoJsonError(scanner.first_error(), scanner.where()) from None
 
 
 def quote(text: str) -> str:
@@ -98,6 +103,10 @@ class _Scanner:
         except _SyntaxError as error:
             return str(error)
         return "the document cannot be decoded"
+
+    def where(self) -> str:
+        before = self._text[: self._at]
+        return "line {0}, column {1}".format(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
     def _document(self) -> None:
         """Value after value with an explicit stack of open brackets: depth is limited by MAX_DEPTH alone."""

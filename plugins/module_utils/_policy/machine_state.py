@@ -214,7 +214,7 @@ def _orders(
 class Difference:
     """One field in which recorded and expected state differ.
 
-    `kind` is one of the finding codes `node_count`, `node_missing`, `node_null`, `assignment_count`, `cells`,
+    `kind` is one of `node_count`, `node_missing`, `node_null`, `assignment_count`, `cells`,
     `resource_count`, `resource_missing`, `total`, `system_reserved`, `allocatable`, `group_free`, `group_reserved`,
     `free`, `reserved` or `group_asymmetric`. With the last one, and with `node_null`, the kubelet crashes.
     """

@@ -186,3 +186,15 @@ def test_bounds(setting: str, iomem: t.Optional[str], block_size: t.Optional[int
     found = bound_findings(derive_bound(parse_tolerance(setting), iomem), block_size)
     assert [one.code for one in found] == ([code] if code else [])
     assert all(one.field == "memory-drift-tolerance" for one in found)
+
+
+def test_before_1_32_a_split_is_told_with_its_remedy() -> None:
+    state = recorded(TWO, block([0, 1], 1600))
+    tables = [(node.memory_map or {}).get("memory") or MemoryTable() for node in state.nodes.values() if node]
+    off = [replace(table, reserved=table.reserved - by, free=table.free + by) for table, by in zip(tables, (MIB, -MIB))]
+    pages = (state.nodes[0] or NumaNodeState()).memory_map or {}
+    nodes = {i: NumaNodeState(1, {**pages, "memory": table}, (0, 1)) for i, table in enumerate(off)}
+    judgement = judge(replace(state, machine_state=nodes), defaults(TWO), BOUND, group_sums=False)
+    found = judgement_findings(judgement, BOUND, True)
+    assert (judgement.verdict, [one.code for one in found]) == ("tolerable", ["usage_split", "usage_split"])
+    assert found[0].message.endswith("Re-baseline the file with memmgr_rebaseline.")

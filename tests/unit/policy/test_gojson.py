@@ -70,6 +70,21 @@ def test_syntax_errors_in_the_words_of_go(text: str, error: str) -> None:
     assert error_of(text) == error
 
 
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("x", "line 1, column 1"),
+        ('{\n  "a": 1,\n  // no', "line 3, column 3"),
+        ("[1", "line 1, column 3"),
+        ("", "line 1, column 1"),
+    ],
+)
+def test_where_a_syntax_error_is(text: str, where: str) -> None:
+    with pytest.raises(GoJsonError) as error:
+        parse(text)
+    assert error.value.where == where
+
+
 def test_what_pythons_decoder_would_lose() -> None:
     assert parse('{"a":1,"a":2.0,"b":-0}') == (("a", Number("1")), ("a", Number("2.0")), ("b", Number("-0")))
     assert parse("[]") == []
