@@ -101,6 +101,8 @@ class NodeReading:
     not_applicable: t.Optional[str] = None
     managed: bool = False
     history: HistoryReading = HistoryReading()  # noqa: RUF009
+    machine_findings: t.Tuple[Finding, ...] = ()
+    """Those that do not come from the configuration."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +143,12 @@ def read_node(request: Request) -> NodeReading:
     boot = read_boot_facts(root)
     history = read_history(root)
     tolerance, source = _tolerance(root, request, configuration)
-    findings = kubelet.findings + effective.findings
     not_applicable = None if kubelet.found else "there is no kubelet on this node"
     if not_applicable:
         topology = TopologyReading(MachineInfo(()))
     else:
         topology = read_machine(root)
     machine = topology.machine
-    reservation, more = _reservation(configuration, machine)
     state_file = StateFile(request.state_file or kubelet.state_file)
     if not not_applicable:
         state_file = replace(state_file, content=_state_content(root, state_file.path))
@@ -156,23 +156,35 @@ def read_node(request: Request) -> NodeReading:
     subject = Subject(
         machine=machine,
         state_file=state_file,
-        policy=configuration.memory_manager_policy,
         release=kubelet.version,
-        reserved_memory=configuration.reserved_memory,
-        reservation=reservation,
-        policy_options=configuration.memory_manager_policy_options,
-        feature_gates=configuration.feature_gates,
-        gate_sources=configuration.sources,
         listed_gates=kubelet.known_gates,
         iomem=boot.iomem.value,
         iomem_reason=boot.iomem.reason,
         memory_block_size=boot.memory_block_size_bytes.value,
         kernel_release=boot.kernel_release.value,
         context=BootContext(previous=last_of_another_boot(history.records, boot.boot_id.value or UNKNOWN_BOOT)),
-        findings=findings + topology.findings + more + _restart_pending(kubelet),
+        findings=topology.findings + _restart_pending(kubelet),
     )
     managed = kubelet.layout in MANAGED
-    return NodeReading(root, subject, kubelet, boot, effective, tolerance, source, not_applicable, managed, history)
+    reading = NodeReading(root, subject, kubelet, boot, effective, tolerance, source, not_applicable, managed, history)
+    return with_configuration(replace(reading, machine_findings=subject.findings), effective)
+
+
+def with_configuration(reading: NodeReading, effective: EffectiveConfiguration) -> NodeReading:
+    """The same node with another configuration, such as one that is yet to be written."""
+    configuration = effective.configuration
+    reservation, more = _reservation(configuration, reading.subject.machine)
+    subject = replace(
+        reading.subject,
+        policy=configuration.memory_manager_policy,
+        reserved_memory=configuration.reserved_memory,
+        reservation=reservation,
+        policy_options=configuration.memory_manager_policy_options,
+        feature_gates=configuration.feature_gates,
+        gate_sources=configuration.sources,
+        findings=reading.kubelet.findings + effective.findings + more + reading.machine_findings,
+    )
+    return replace(reading, subject=subject, effective=effective)
 
 
 def judge_reading(reading: NodeReading) -> Evaluation:
