@@ -1,8 +1,946 @@
+# Copyright: (c) 2026, The kubenode.memory authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to the collection: breaking changes at any time.
+"""Every feature gate of the kubelet by release: name, stage, default, and `locked` where it cannot be changed.
+
+Generated from the Go modules k8s.io/kubernetes v1.34.4, v1.35.4, v1.36.3, v1.37.2
+by tests/differential/generate_feature_gate_table.py. Do not edit.
+"""
+
 from __future__ import annotations
 
-GATES_BY_RELEASE = {
+import typing as t
+
+GATES_BY_RELEASE: t.Mapping[t.Tuple[int, int], str] = {
+    (1, 34): """\
+APIResponseCompression BETA true
+APIServerIdentity BETA true
+APIServerTracing GA true locked
+APIServingWithRoutine ALPHA false
+AggregatedDiscoveryRemoveBetaType DEPRECATED true
+AllAlpha ALPHA false
+AllBeta BETA false
+AllowDNSOnlyNodeCSR DEPRECATED false
+AllowInsecureKubeletCertificateSigningRequests DEPRECATED false
+AllowOverwriteTerminationGracePeriodSeconds DEPRECATED false
+AllowParsingUserUIDFromCertAuth BETA true
+AllowServiceLBStatusOnNonLB DEPRECATED false locked
+AllowUnsafeMalformedObjectDeletion ALPHA false
+AnonymousAuthConfigurableEndpoints GA true locked
+AnyVolumeDataSource GA true locked
+AuthorizeNodeWithSelectors GA true locked
+AuthorizeWithSelectors GA true locked
+BtreeWatchCache GA true locked
+CBORServingAndStorage ALPHA false
+CPUManagerPolicyAlphaOptions ALPHA false
+CPUManagerPolicyBetaOptions BETA true
+CPUManagerPolicyOptions GA true locked
+CRDValidationRatcheting GA true locked
+CSIMigrationPortworx GA true locked
+CSIVolumeHealth ALPHA false
+ClearingNominatedNodeNameAfterBinding ALPHA false
+ClientsAllowCBOR ALPHA false
+ClientsPreferCBOR ALPHA false
+CloudControllerManagerWebhook ALPHA false
+ClusterTrustBundle BETA false
+ClusterTrustBundleProjection BETA false
+ComponentFlagz ALPHA false
+ComponentSLIs GA true locked
+ComponentStatusz ALPHA false
+ConcurrentWatchObjectDecode BETA false
+ConsistentListFromCache GA true locked
+ContainerCheckpoint BETA true
+ContainerRestartRules ALPHA false
+ContainerStopSignals ALPHA false
+ContextualLogging BETA true
+CoordinatedLeaderElection BETA false
+CronJobsScheduledAnnotation GA true locked
+CrossNamespaceVolumeDataSource ALPHA false
+CustomCPUCFSQuotaPeriod ALPHA false
+CustomResourceFieldSelectors GA true locked
+DRAAdminAccess BETA true
+DRAConsumableCapacity ALPHA false
+DRADeviceBindingConditions ALPHA false
+DRADeviceTaints ALPHA false
+DRAExtendedResource ALPHA false
+DRAPartitionableDevices ALPHA false
+DRAPrioritizedList BETA true
+DRAResourceClaimDeviceStatus BETA true
+DRASchedulerFilterTimeout BETA true
+DeclarativeValidation BETA true
+DeclarativeValidationTakeover BETA false
+DeploymentReplicaSetTerminatingReplicas ALPHA false
+DetectCacheInconsistency BETA true
+DisableAllocatorDualWrite GA true
+DisableCPUQuotaWithExclusiveCPUs BETA true
+DisableNodeKubeProxyVersion DEPRECATED true
+DynamicResourceAllocation GA true
+EnvFiles ALPHA false
+EventedPLEG ALPHA false
+ExecProbeTimeout GA true
+ExternalServiceAccountTokenSigner BETA true
+GitRepoVolumeDriver DEPRECATED false
+GracefulNodeShutdown BETA true
+GracefulNodeShutdownBasedOnPodPriority BETA true
+HPAConfigurableTolerance ALPHA false
+HPAScaleToZero ALPHA false
+HonorPVReclaimPolicy GA true locked
+HostnameOverride ALPHA false
+ImageMaximumGCAge BETA true
+ImageVolume BETA false
+InOrderInformers BETA true
+InPlacePodVerticalScaling BETA true
+InPlacePodVerticalScalingAllocatedStatus DEPRECATED false
+InPlacePodVerticalScalingExclusiveCPUs ALPHA false
+InPlacePodVerticalScalingExclusiveMemory ALPHA false
+InTreePluginPortworxUnregister ALPHA false
+InformerResourceVersion ALPHA false
+JobBackoffLimitPerIndex GA true locked
+JobManagedBy BETA true
+JobPodReplacementPolicy GA true locked
+JobSuccessPolicy GA true locked
+KMSv1 DEPRECATED false
+KubeletCgroupDriverFromCRI GA true locked
+KubeletCrashLoopBackOffMax ALPHA false
+KubeletEnsureSecretPulledImages ALPHA false
+KubeletFineGrainedAuthz BETA true
+KubeletInUserNamespace ALPHA false
+KubeletPSI BETA true
+KubeletPodResourcesDynamicResources BETA true
+KubeletPodResourcesGet BETA true
+KubeletPodResourcesListUseActivePods DEPRECATED true
+KubeletRegistrationGetOnExistsOnly DEPRECATED false
+KubeletSeparateDiskGC BETA true
+KubeletServiceAccountTokenForCredentialProviders BETA true
+KubeletTracing GA true locked
+ListFromCacheSnapshot BETA true
+LoadBalancerIPMode GA true locked
+LocalStorageCapacityIsolationFSQuotaMonitoring BETA false
+LogarithmicScaleDown GA true locked
+LoggingAlphaOptions ALPHA false
+LoggingBetaOptions BETA true
+MatchLabelKeysInPodAffinity GA true locked
+MatchLabelKeysInPodTopologySpread BETA true
+MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true
+MaxUnavailableStatefulSet ALPHA false
+MemoryManager GA true locked
+MemoryQoS ALPHA false
+MultiCIDRServiceAllocator GA true locked
+MutableCSINodeAllocatableCount BETA false
+MutatingAdmissionPolicy BETA false
+NFTablesProxyMode GA true locked
+NodeInclusionPolicyInPodTopologySpread GA true locked
+NodeLogQuery BETA false
+NodeSwap GA true locked
+NominatedNodeNameForExpectation ALPHA false
+OpenAPIEnums BETA true
+OrderedNamespaceDeletion GA true locked
+PodAndContainerStatsFromCRI ALPHA false
+PodCertificateRequest ALPHA false
+PodDeletionCost BETA true
+PodIndexLabel GA true locked
+PodLevelResources BETA true
+PodLifecycleSleepAction GA true locked
+PodLifecycleSleepActionAllowZero GA true locked
+PodLogsQuerySplitStreams ALPHA false
+PodObservedGenerationTracking BETA true
+PodReadyToStartContainersCondition BETA true
+PodSchedulingReadiness GA true locked
+PodTopologyLabelsAdmission ALPHA false
+PortForwardWebsockets BETA true
+PreferSameTrafficDistribution BETA true
+PreventStaticPodAPIReferences BETA true
+ProbeHostPodSecurityStandards GA true locked
+ProcMountType BETA true
+QOSReserved ALPHA false
+RecoverVolumeExpansionFailure GA true locked
+RecursiveReadOnlyMounts GA true locked
+ReduceDefaultCrashLoopBackOffDecay ALPHA false
+RelaxedDNSSearchValidation GA true locked
+RelaxedEnvironmentVariableValidation GA true locked
+RelaxedServiceNameValidation ALPHA false
+ReloadKubeletServerCertificateFile BETA true
+RemoteRequestHeaderUID BETA true
+ResilientWatchCacheInitialization GA true locked
+ResourceHealthStatus ALPHA false
+RetryGenerateName GA true locked
+RotateKubeletServerCertificate BETA true
+RuntimeClassInImageCriApi ALPHA false
+SELinuxChangePolicy BETA true
+SELinuxMount BETA false
+SELinuxMountReadWriteOncePod BETA true
+SchedulerAsyncAPICalls BETA false
+SchedulerAsyncPreemption BETA true
+SchedulerPopFromBackoffQ BETA true
+SchedulerQueueingHints GA true locked
+SeparateCacheWatchRPC DEPRECATED false
+SeparateTaintEvictionController GA true locked
+ServiceAccountNodeAudienceRestriction BETA true
+ServiceAccountTokenJTI GA true locked
+ServiceAccountTokenNodeBinding GA true locked
+ServiceAccountTokenNodeBindingValidation GA true locked
+ServiceAccountTokenPodNodeInfo GA true locked
+ServiceTrafficDistribution GA true locked
+SidecarContainers GA true locked
+SizeBasedListCostEstimate BETA true
+SizeMemoryBackedVolumes GA true locked
+StatefulSetAutoDeletePVC GA true locked
+StatefulSetSemanticRevisionComparison BETA true
+StorageCapacityScoring ALPHA false
+StorageNamespaceIndex DEPRECATED true
+StorageVersionAPI ALPHA false
+StorageVersionHash BETA true
+StorageVersionMigrator ALPHA false
+StreamingCollectionEncodingToJSON GA true locked
+StreamingCollectionEncodingToProtobuf GA true locked
+StrictCostEnforcementForVAP GA true locked
+StrictCostEnforcementForWebhooks GA true locked
+StrictIPCIDRValidation ALPHA false
+StructuredAuthenticationConfiguration GA true locked
+StructuredAuthenticationConfigurationEgressSelector BETA true
+StructuredAuthorizationConfiguration GA true locked
+SupplementalGroupsPolicy BETA true
+SystemdWatchdog BETA true
+TokenRequestServiceAccountUIDValidation BETA true
+TopologyAwareHints GA true locked
+TopologyManagerPolicyAlphaOptions ALPHA false
+TopologyManagerPolicyBetaOptions BETA true
+TopologyManagerPolicyOptions GA true
+TranslateStreamCloseWebsocketRequests BETA true
+UnauthenticatedHTTP2DOSMitigation BETA true
+UnknownVersionInteroperabilityProxy ALPHA false
+UserNamespacesPodSecurityStandards ALPHA false
+UserNamespacesSupport BETA true
+VolumeAttributesClass GA true
+WatchCacheInitializationPostStartHook BETA false
+WatchFromStorageWithoutResourceVersion DEPRECATED false locked
+WatchList BETA true
+WatchListClient BETA false
+WinDSR GA true locked
+WinOverlay GA true locked
+WindowsCPUAndMemoryAffinity ALPHA false
+WindowsGracefulNodeShutdown BETA true
+WindowsHostNetwork DEPRECATED false
+""",
+    (1, 35): """\
+APIResponseCompression BETA true
+APIServerIdentity BETA true
+APIServerTracing GA true locked
+APIServingWithRoutine ALPHA false
+AggregatedDiscoveryRemoveBetaType DEPRECATED true locked
+AllAlpha ALPHA false
+AllBeta BETA false
+AllowDNSOnlyNodeCSR DEPRECATED false
+AllowInsecureKubeletCertificateSigningRequests DEPRECATED false
+AllowOverwriteTerminationGracePeriodSeconds DEPRECATED false locked
+AllowParsingUserUIDFromCertAuth BETA true
+AllowUnsafeMalformedObjectDeletion ALPHA false
+AnonymousAuthConfigurableEndpoints GA true locked
+AnyVolumeDataSource GA true locked
+AuthorizeNodeWithSelectors GA true locked
+AuthorizePodWebsocketUpgradeCreatePermission BETA true
+AuthorizeWithSelectors GA true locked
+BtreeWatchCache GA true locked
+CBORServingAndStorage ALPHA false
+CPUManagerPolicyAlphaOptions ALPHA false
+CPUManagerPolicyBetaOptions BETA true
+CPUManagerPolicyOptions GA true locked
+CRDObservedGenerationTracking BETA false
+CRDValidationRatcheting GA true locked
+CSIMigrationPortworx GA true locked
+CSIServiceAccountTokenSecrets BETA true
+CSIVolumeHealth ALPHA false
+ChangeContainerStatusOnKubeletRestart DEPRECATED false
+ClearingNominatedNodeNameAfterBinding BETA true
+ClientsAllowCBOR ALPHA false
+ClientsPreferCBOR ALPHA false
+CloudControllerManagerWatchBasedRoutesReconciliation ALPHA false
+CloudControllerManagerWebhook ALPHA false
+ClusterTrustBundle BETA false
+ClusterTrustBundleProjection BETA false
+ComponentFlagz ALPHA false
+ComponentStatusz ALPHA false
+ConcurrentWatchObjectDecode BETA false
+ConsistentListFromCache GA true locked
+ConstrainedImpersonation ALPHA false
+ContainerCheckpoint BETA true
+ContainerRestartRules BETA true
+ContainerStopSignals ALPHA false
+ContextualLogging BETA true
+CoordinatedLeaderElection BETA false
+CrossNamespaceVolumeDataSource ALPHA false
+CustomCPUCFSQuotaPeriod ALPHA false
+CustomResourceFieldSelectors GA true locked
+DRAAdminAccess BETA true
+DRAConsumableCapacity ALPHA false
+DRADeviceBindingConditions ALPHA false
+DRADeviceTaintRules ALPHA false
+DRADeviceTaints ALPHA false
+DRAExtendedResource ALPHA false
+DRAPartitionableDevices ALPHA false
+DRAPrioritizedList BETA true
+DRAResourceClaimDeviceStatus BETA true
+DRASchedulerFilterTimeout BETA true
+DeclarativeValidation BETA true
+DeclarativeValidationTakeover BETA false
+DeploymentReplicaSetTerminatingReplicas BETA true
+DetectCacheInconsistency BETA true
+DisableAllocatorDualWrite GA true locked
+DisableCPUQuotaWithExclusiveCPUs BETA true
+DisableNodeKubeProxyVersion DEPRECATED true
+DynamicResourceAllocation GA true locked
+EnvFiles BETA true
+EventedPLEG ALPHA false
+ExecProbeTimeout GA true locked
+ExternalServiceAccountTokenSigner BETA true
+GangScheduling ALPHA false
+GenericWorkload ALPHA false
+GitRepoVolumeDriver DEPRECATED false
+GracefulNodeShutdown BETA true
+GracefulNodeShutdownBasedOnPodPriority BETA true
+HPAConfigurableTolerance BETA true
+HPAScaleToZero ALPHA false
+HonorPVReclaimPolicy GA true locked
+HostnameOverride BETA true
+ImageMaximumGCAge GA true locked
+ImageVolume BETA true
+InOrderInformers BETA true
+InOrderInformersBatchProcess BETA true
+InPlacePodLevelResourcesVerticalScaling ALPHA false
+InPlacePodVerticalScaling GA true locked
+InPlacePodVerticalScalingAllocatedStatus DEPRECATED false
+InPlacePodVerticalScalingExclusiveCPUs ALPHA false
+InPlacePodVerticalScalingExclusiveMemory ALPHA false
+InTreePluginPortworxUnregister ALPHA false
+InformerResourceVersion GA true
+JobBackoffLimitPerIndex GA true locked
+JobManagedBy GA true locked
+JobPodReplacementPolicy GA true locked
+JobSuccessPolicy GA true locked
+KMSv1 DEPRECATED false
+KubeletCgroupDriverFromCRI GA true locked
+KubeletCrashLoopBackOffMax BETA true
+KubeletEnsureSecretPulledImages BETA true
+KubeletFineGrainedAuthz BETA true
+KubeletInUserNamespace ALPHA false
+KubeletPSI BETA true
+KubeletPodResourcesDynamicResources BETA true
+KubeletPodResourcesGet BETA true
+KubeletPodResourcesListUseActivePods DEPRECATED true
+KubeletRegistrationGetOnExistsOnly DEPRECATED false
+KubeletSeparateDiskGC BETA true
+KubeletServiceAccountTokenForCredentialProviders BETA true
+KubeletTracing GA true locked
+ListFromCacheSnapshot BETA true
+LocalStorageCapacityIsolationFSQuotaMonitoring BETA false
+LogarithmicScaleDown GA true locked
+LoggingAlphaOptions ALPHA false
+LoggingBetaOptions BETA true
+MatchLabelKeysInPodAffinity GA true locked
+MatchLabelKeysInPodTopologySpread BETA true
+MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true
+MaxUnavailableStatefulSet BETA false
+MemoryManager GA true locked
+MemoryQoS ALPHA false
+MultiCIDRServiceAllocator GA true locked
+MutableCSINodeAllocatableCount BETA true
+MutablePVNodeAffinity ALPHA false
+MutablePodResourcesForSuspendedJobs ALPHA false
+MutableSchedulingDirectivesForSuspendedJobs ALPHA false
+MutatingAdmissionPolicy BETA false
+NFTablesProxyMode GA true locked
+NodeDeclaredFeatures ALPHA false
+NodeInclusionPolicyInPodTopologySpread GA true locked
+NodeLogQuery BETA false
+NodeSwap GA true locked
+NominatedNodeNameForExpectation BETA true
+OpenAPIEnums BETA true
+OpportunisticBatching BETA true
+OrderedNamespaceDeletion GA true locked
+PodAndContainerStatsFromCRI ALPHA false
+PodCertificateRequest BETA false
+PodDeletionCost BETA true
+PodLevelResources BETA true
+PodLifecycleSleepAction GA true locked
+PodLifecycleSleepActionAllowZero GA true locked
+PodLogsQuerySplitStreams ALPHA false
+PodObservedGenerationTracking GA true locked
+PodReadyToStartContainersCondition BETA true
+PodSchedulingReadiness GA true locked
+PodTopologyLabelsAdmission BETA true
+PortForwardWebsockets BETA true
+PreferSameTrafficDistribution GA true locked
+PreventStaticPodAPIReferences BETA true
+ProcMountType BETA true
+QOSReserved ALPHA false
+RecoverVolumeExpansionFailure GA true locked
+RecursiveReadOnlyMounts GA true locked
+ReduceDefaultCrashLoopBackOffDecay ALPHA false
+RelaxedDNSSearchValidation GA true locked
+RelaxedEnvironmentVariableValidation GA true locked
+RelaxedServiceNameValidation ALPHA false
+ReloadKubeletServerCertificateFile BETA true
+RemoteRequestHeaderUID BETA true
+ResilientWatchCacheInitialization GA true locked
+ResourceHealthStatus ALPHA false
+RestartAllContainersOnContainerExits ALPHA false
+RetryGenerateName GA true locked
+RotateKubeletServerCertificate BETA true
+RuntimeClassInImageCriApi ALPHA false
+SELinuxChangePolicy BETA true
+SELinuxMount BETA false
+SELinuxMountReadWriteOncePod BETA true
+SchedulerAsyncAPICalls BETA false
+SchedulerAsyncPreemption BETA true
+SchedulerPopFromBackoffQ BETA true
+SchedulerQueueingHints GA true locked
+SeparateCacheWatchRPC DEPRECATED false
+SeparateTaintEvictionController GA true locked
+ServiceAccountNodeAudienceRestriction BETA true
+ServiceAccountTokenJTI GA true locked
+ServiceAccountTokenNodeBinding GA true locked
+ServiceAccountTokenNodeBindingValidation GA true locked
+ServiceAccountTokenPodNodeInfo GA true locked
+ServiceTrafficDistribution GA true locked
+SidecarContainers GA true locked
+SizeBasedListCostEstimate BETA true
+StatefulSetSemanticRevisionComparison BETA true
+StorageCapacityScoring ALPHA false
+StorageNamespaceIndex DEPRECATED true
+StorageVersionAPI ALPHA false
+StorageVersionHash BETA true
+StorageVersionMigrator BETA false
+StreamingCollectionEncodingToJSON GA true locked
+StreamingCollectionEncodingToProtobuf GA true locked
+StrictIPCIDRValidation ALPHA false
+StructuredAuthenticationConfiguration GA true locked
+StructuredAuthenticationConfigurationEgressSelector BETA true
+StructuredAuthenticationConfigurationJWKSMetrics BETA true
+StructuredAuthorizationConfiguration GA true locked
+SupplementalGroupsPolicy GA true locked
+SystemdWatchdog GA true locked
+TaintTolerationComparisonOperators ALPHA false
+TokenRequestServiceAccountUIDValidation BETA true
+TopologyAwareHints GA true locked
+TopologyManagerPolicyAlphaOptions ALPHA false
+TopologyManagerPolicyBetaOptions BETA true
+TopologyManagerPolicyOptions GA true
+TranslateStreamCloseWebsocketRequests BETA true
+UnauthenticatedHTTP2DOSMitigation BETA true
+UnknownVersionInteroperabilityProxy ALPHA false
+UserNamespacesHostNetworkSupport ALPHA false
+UserNamespacesSupport BETA true
+VolumeAttributesClass GA true
+VolumeLimitScaling ALPHA false
+WatchCacheInitializationPostStartHook BETA false
+WatchFromStorageWithoutResourceVersion DEPRECATED false locked
+WatchList BETA true
+WatchListClient BETA true
+WinDSR GA true locked
+WinOverlay GA true locked
+WindowsCPUAndMemoryAffinity ALPHA false
+WindowsGracefulNodeShutdown BETA true
+WindowsHostNetwork DEPRECATED false
+""",
+    (1, 36): """\
+APIResponseCompression BETA true
+APIServerIdentity BETA true
+APIServerTracing GA true locked
+APIServingWithRoutine ALPHA false
+AggregatedDiscoveryRemoveBetaType DEPRECATED true locked
+AllAlpha ALPHA false
+AllBeta BETA false
+AllowDNSOnlyNodeCSR DEPRECATED false
+AllowInsecureKubeletCertificateSigningRequests DEPRECATED false
+AllowOverwriteTerminationGracePeriodSeconds DEPRECATED false locked
+AllowParsingUserUIDFromCertAuth BETA true
+AllowServiceExternalIPs GA true
+AllowUnsafeMalformedObjectDeletion ALPHA false
+AnonymousAuthConfigurableEndpoints GA true locked
+AnyVolumeDataSource GA true locked
+AtomicFIFO BETA true
+AuthorizeNodeWithSelectors GA true locked
+AuthorizePodWebsocketUpgradeCreatePermission BETA true
+AuthorizeWithSelectors GA true locked
+BtreeWatchCache GA true locked
+CBORServingAndStorage ALPHA false
+CPUManagerPolicyAlphaOptions ALPHA false
+CPUManagerPolicyBetaOptions BETA true
+CPUManagerPolicyOptions GA true locked
+CRDObservedGenerationTracking BETA true
+CRDValidationRatcheting GA true locked
+CRIListStreaming ALPHA false
+CSIServiceAccountTokenSecrets GA true locked
+CSIVolumeHealth ALPHA false
+ChangeContainerStatusOnKubeletRestart DEPRECATED false
+ClearingNominatedNodeNameAfterBinding BETA true
+ClientsAllowCARotation BETA true
+ClientsAllowCBOR ALPHA false
+ClientsAllowTLSCacheGC BETA true
+ClientsPreferCBOR ALPHA false
+CloudControllerManagerWatchBasedRoutesReconciliation ALPHA false
+CloudControllerManagerWebhook ALPHA false
+ClusterTrustBundle BETA false
+ClusterTrustBundleProjection BETA false
+ComponentFlagz BETA true
+ComponentStatusz BETA true
+ConcurrentWatchObjectDecode BETA false
+ConsistentListFromCache GA true locked
+ConstrainedImpersonation BETA true
+ContainerCheckpoint BETA true
+ContainerRestartRules BETA true
+ContainerStopSignals ALPHA false
+ContextualLogging BETA true
+ControllerManagerReleaseLeaderElectionLockOnExit ALPHA false
+CoordinatedLeaderElection BETA false
+CrossNamespaceVolumeDataSource ALPHA false
+CustomCPUCFSQuotaPeriod GA true
+CustomResourceFieldSelectors GA true locked
+DRAAdminAccess GA true locked
+DRAConsumableCapacity BETA true
+DRADeviceBindingConditions BETA true
+DRADeviceTaintRules BETA false
+DRADeviceTaints BETA true
+DRAExtendedResource BETA true
+DRAListTypeAttributes ALPHA false
+DRANodeAllocatableResources ALPHA false
+DRAPartitionableDevices BETA true
+DRAPrioritizedList GA true
+DRAResourceClaimDeviceStatus BETA true
+DRAResourceClaimGranularStatusAuthorization BETA true
+DRAResourcePoolStatus ALPHA false
+DRASchedulerFilterTimeout BETA true
+DRAWorkloadResourceClaims ALPHA false
+DeclarativeValidation GA true locked
+DeclarativeValidationBeta BETA true
+DeclarativeValidationTakeover DEPRECATED false
+DeploymentReplicaSetTerminatingReplicas BETA true
+DetectCacheInconsistency BETA true
+DisableAllocatorDualWrite GA true locked
+DisableCPUQuotaWithExclusiveCPUs DEPRECATED true
+DisableNodeKubeProxyVersion DEPRECATED true locked
+DynamicResourceAllocation GA true locked
+EnvFiles BETA true
+EventedPLEG ALPHA false
+ExecProbeTimeout GA true locked
+ExtendWebSocketsToKubelet BETA true
+ExternalServiceAccountTokenSigner GA true locked
+GangScheduling ALPHA false
+GenericWorkload ALPHA false
+GitRepoVolumeDriver DEPRECATED false locked
+GracefulNodeShutdown BETA true
+GracefulNodeShutdownBasedOnPodPriority BETA true
+HPAConfigurableTolerance BETA true
+HPAScaleToZero ALPHA false
+HostnameOverride BETA true
+ImageMaximumGCAge GA true locked
+ImageVolume GA true locked
+ImageVolumeWithDigest ALPHA false
+InOrderInformers GA true locked
+InOrderInformersBatchProcess BETA true
+InPlacePodLevelResourcesVerticalScaling BETA true
+InPlacePodVerticalScaling GA true locked
+InPlacePodVerticalScalingExclusiveCPUs ALPHA false
+InPlacePodVerticalScalingExclusiveMemory ALPHA false
+InPlacePodVerticalScalingInitContainers BETA true
+InformerResourceVersion GA true
+JobBackoffLimitPerIndex GA true locked
+JobManagedBy GA true locked
+JobPodReplacementPolicy GA true locked
+JobSuccessPolicy GA true locked
+KMSv1 DEPRECATED false
+KubeletCgroupDriverFromCRI GA true locked
+KubeletCrashLoopBackOffMax BETA true
+KubeletEnsureSecretPulledImages BETA true
+KubeletFineGrainedAuthz GA true locked
+KubeletInUserNamespace ALPHA false
+KubeletPSI GA true locked
+KubeletPodResourcesDynamicResources GA true locked
+KubeletPodResourcesGet GA true locked
+KubeletPodResourcesListUseActivePods DEPRECATED true
+KubeletRegistrationGetOnExistsOnly DEPRECATED false
+KubeletSeparateDiskGC BETA true
+KubeletServiceAccountTokenForCredentialProviders BETA true
+KubeletTracing GA true locked
+ListFromCacheSnapshot BETA true
+LocalStorageCapacityIsolationFSQuotaMonitoring BETA false
+LogarithmicScaleDown GA true locked
+LoggingAlphaOptions ALPHA false
+LoggingBetaOptions BETA true
+ManifestBasedAdmissionControlConfig ALPHA false
+MatchLabelKeysInPodAffinity GA true locked
+MatchLabelKeysInPodTopologySpread BETA true
+MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true
+MaxUnavailableStatefulSet BETA false
+MemoryQoS ALPHA false
+MultiCIDRServiceAllocator GA true locked
+MutableCSINodeAllocatableCount GA true locked
+MutablePVNodeAffinity ALPHA false
+MutablePodResourcesForSuspendedJobs BETA true
+MutableSchedulingDirectivesForSuspendedJobs BETA true
+MutatingAdmissionPolicy GA true
+NFTablesProxyMode GA true locked
+NativeHistograms ALPHA false
+NodeDeclaredFeatures BETA true
+NodeInclusionPolicyInPodTopologySpread GA true locked
+NodeLogQuery GA true locked
+NodeSwap GA true locked
+NominatedNodeNameForExpectation BETA true
+OpenAPIEnums BETA true
+OpportunisticBatching BETA true
+OrderedNamespaceDeletion GA true locked
+PLEGOnDemandRelist BETA true
+PersistentVolumeClaimUnusedSinceTime ALPHA false
+PodAndContainerStatsFromCRI ALPHA false
+PodCertificateRequest BETA false
+PodDeletionCost BETA true
+PodLevelResourceManagers ALPHA false
+PodLevelResources BETA true
+PodLifecycleSleepAction GA true locked
+PodLifecycleSleepActionAllowZero GA true locked
+PodLogsQuerySplitStreams ALPHA false
+PodObservedGenerationTracking GA true locked
+PodReadyToStartContainersCondition BETA true
+PodSchedulingReadiness GA true locked
+PodTopologyLabelsAdmission BETA true
+PodsAPI ALPHA false
+PortForwardWebsockets BETA true
+PreferSameTrafficDistribution GA true locked
+PreventStaticPodAPIReferences BETA true
+ProcMountType GA true locked
+QOSReserved ALPHA false
+RecoverVolumeExpansionFailure GA true locked
+RecursiveReadOnlyMounts GA true locked
+ReduceDefaultCrashLoopBackOffDecay ALPHA false
+RelaxedDNSSearchValidation GA true locked
+RelaxedEnvironmentVariableValidation GA true locked
+RelaxedServiceNameValidation BETA true
+ReloadKubeletClientCAFile BETA true
+ReloadKubeletServerCertificateFile BETA true
+RemoteRequestHeaderUID BETA true
+ResilientWatchCacheInitialization GA true locked
+ResourceHealthStatus BETA true
+ResourceHealthStatusMessage BETA true
+RestartAllContainersOnContainerExits BETA true
+RetryGenerateName GA true locked
+RotateKubeletServerCertificate BETA true
+RuntimeClassInImageCriApi ALPHA false
+SELinuxChangePolicy GA true locked
+SELinuxMount BETA false
+SELinuxMountReadWriteOncePod GA true locked
+SchedulerAsyncAPICalls BETA false
+SchedulerAsyncPreemption BETA true
+SchedulerPopFromBackoffQ BETA true
+SchedulerQueueingHints GA true locked
+SeparateCacheWatchRPC DEPRECATED false locked
+SeparateTaintEvictionController GA true locked
+ServiceAccountNodeAudienceRestriction BETA true
+ServiceAccountTokenJTI GA true locked
+ServiceAccountTokenNodeBinding GA true locked
+ServiceAccountTokenNodeBindingValidation GA true locked
+ServiceAccountTokenPodNodeInfo GA true locked
+ServiceCIDRStatusFieldWiping DEPRECATED true
+ShardedListAndWatch ALPHA false
+SidecarContainers GA true locked
+SizeBasedListCostEstimate BETA true
+StaleControllerConsistencyDaemonSet BETA true
+StaleControllerConsistencyJob BETA true
+StaleControllerConsistencyReplicaSet BETA true
+StaleControllerConsistencyStatefulSet BETA true
+StatefulSetSemanticRevisionComparison BETA true
+StorageCapacityScoring ALPHA false
+StorageNamespaceIndex DEPRECATED true
+StorageVersionAPI ALPHA false
+StorageVersionHash BETA true
+StorageVersionMigrator BETA false
+StreamingCollectionEncodingToJSON GA true locked
+StreamingCollectionEncodingToProtobuf GA true locked
+StrictIPCIDRValidation BETA true
+StructuredAuthenticationConfiguration GA true locked
+StructuredAuthenticationConfigurationEgressSelector BETA true
+StructuredAuthenticationConfigurationJWKSMetrics BETA true
+SupplementalGroupsPolicy GA true locked
+SystemdWatchdog GA true locked
+TaintTolerationComparisonOperators ALPHA false
+TokenRequestServiceAccountUIDValidation BETA true
+TopologyAwareWorkloadScheduling ALPHA false
+TopologyManagerPolicyAlphaOptions ALPHA false
+TopologyManagerPolicyBetaOptions BETA true
+TopologyManagerPolicyOptions GA true locked
+TranslateStreamCloseWebsocketRequests BETA true
+UnauthenticatedHTTP2DOSMitigation BETA true
+UnknownVersionInteroperabilityProxy BETA true
+UnlockWhileProcessingFIFO BETA true
+UserNamespacesHostNetworkSupport ALPHA false
+UserNamespacesSupport GA true locked
+VolumeAttributesClass GA true locked
+VolumeLimitScaling ALPHA false
+WatchCacheInitializationPostStartHook BETA true
+WatchList BETA true
+WatchListClient BETA true
+WinDSR GA true locked
+WinOverlay GA true locked
+WindowsCPUAndMemoryAffinity ALPHA false
+WindowsGracefulNodeShutdown BETA true
+WindowsHostNetwork DEPRECATED false
+WorkloadAwarePreemption ALPHA false
+WorkloadWithJob ALPHA false
+""",
     (1, 37): """\
+APIResponseCompression BETA true
+APIServerIdentity BETA true
+APIServerWebhookAuthenticationToken ALPHA false
+APIServingWithRoutine ALPHA false
+AggregatedDiscoveryRemoveBetaType DEPRECATED true locked
+AllAlpha ALPHA false
+AllBeta BETA false
+AllowDNSOnlyNodeCSR DEPRECATED false
+AllowInsecureKubeletCertificateSigningRequests DEPRECATED false
+AllowOverwriteTerminationGracePeriodSeconds DEPRECATED false locked
+AllowParsingUserUIDFromCertAuth BETA true
+AllowServiceExternalIPs GA true
+AllowUnsafeMalformedObjectDeletion BETA true
+AtomicFIFO BETA true
+AtomicWriteVolumeUserFields ALPHA false
+AuthorizePodWebsocketUpgradeCreatePermission BETA true
+CBORServingAndStorage ALPHA false
+CPUManagerPolicyAlphaOptions ALPHA false
+CPUManagerPolicyBetaOptions BETA true
+CPUManagerPolicyOptions GA true locked
+CRDObservedGenerationTracking BETA true
+CRDValidationRatcheting GA true locked
+CRIListStreaming ALPHA false
+CSIServiceAccountTokenSecrets GA true locked
+CSIVolumeHealth ALPHA false
+ChangeContainerStatusOnKubeletRestart DEPRECATED false
+ClearingNominatedNodeNameAfterBinding BETA true
+ClientsAllowCARotation BETA true
+ClientsAllowCBOR ALPHA false
+ClientsAllowTLSCacheGC BETA true
+ClientsPreferCBOR ALPHA false
+CloudControllerManagerWatchBasedRoutesReconciliation ALPHA false
+CloudControllerManagerWebhook ALPHA false
+ClusterTrustBundle GA true
+ClusterTrustBundleProjection GA true
+ComponentFlagz BETA true
+ComponentStatusz BETA true
+CompositePodGroup ALPHA false
+ConcurrentWatchObjectDecode BETA true
+ConsistentListFromCacheSkipTimeoutFallback ALPHA false
+ConstrainedImpersonation BETA true
+ContainerCheckpoint BETA true
+ContainerRestartRules BETA true
+ContainerStopSignals ALPHA false
+ContextualLogging BETA true
+ControllerManagerReleaseLeaderElectionLockOnExit ALPHA false
+CoordinatedLeaderElection BETA false
+CrossNamespaceVolumeDataSource ALPHA false
+CustomCPUCFSQuotaPeriod GA true
+CustomResourceFieldSelectors GA true locked
+DRAAdminAccess GA true locked
+DRAConsumableCapacity BETA true
+DRADerivedAttributes ALPHA false
+DRADeviceBindingConditions BETA true
+DRADeviceCompatibilityGroups ALPHA false
+DRADeviceTaintRules GA true
+DRADeviceTaints GA true
+DRAExtendedResource GA true locked
+DRAFractionalCapacityRange BETA false
+DRAListTypeAttributes ALPHA false
+DRANodeAllocatableResources ALPHA false
+DRAOptionalNodeOperations ALPHA false
+DRAPartitionableDevices BETA true
+DRAPartitionableDevicesType ALPHA false
+DRAPrioritizedList GA true locked
+DRAResourceClaimDeviceStatus GA true locked
+DRAResourceClaimGranularStatusAuthorization BETA true
+DRAResourcePoolStatus ALPHA false
+DRASchedulerFilterTimeout BETA true
+DRAWorkloadResourceClaims BETA false
+DeclarativeValidation GA true locked
+DeclarativeValidationBeta BETA true
+DeclarativeValidationTakeover DEPRECATED false locked
+DefaultPodSysctls ALPHA false
+DeploymentReplicaSetTerminatingReplicas BETA true
+DetectCacheInconsistency BETA true
+DisableAllocatorDualWrite GA true locked
+DisableCPUQuotaWithExclusiveCPUs DEPRECATED true locked
+DisableNodeKubeProxyVersion DEPRECATED true locked
+DynamicResourceAllocation GA true locked
+EmptyDirVolumeMode ALPHA false
+EnvFiles BETA true
+EtcdRangeStream BETA true
+EventedPLEG ALPHA false
+EvictionRequestAPI ALPHA false
+ExcludeAdmissionWebhookVirtualResources BETA true
+ExecProbeTimeout GA true locked
+ExtendWebSocketsToKubelet BETA true
+ExternalServiceAccountTokenSigner GA true locked
+GRPCContainerProbeTLS ALPHA false
+GenericWorkload BETA false
+GitRepoVolumeDriver DEPRECATED false locked
+GracefulNodeShutdown BETA true
+GracefulNodeShutdownBasedOnPodPriority BETA true
+H2CContainerProbe ALPHA false
+HPAConfigurableTolerance GA true locked
+HPAGeneration BETA true
+HPAOptimizedSelectorStore BETA true
+HPAScaleToZero BETA true
+HostnameOverride GA true locked
+HugepageAwareEviction BETA true
+ImageMaximumGCAge GA true locked
+ImageVolume GA true locked
+ImageVolumeWithDigest ALPHA false
+InOrderInformers GA true locked
+InOrderInformersBatchProcess BETA true
+InPlacePodLevelResourcesVerticalScaling BETA true
+InPlacePodVerticalScaling GA true locked
+InPlacePodVerticalScalingExclusiveCPUs ALPHA false
+InPlacePodVerticalScalingExclusiveMemory ALPHA false
+InPlacePodVerticalScalingInitContainers GA true locked
+InPlacePodVerticalScalingMemoryBackedVolumes ALPHA false
+InPlacePodVerticalScalingSchedulerPreemption ALPHA false
+InformerResourceVersion GA true
+InterPodAffinityHostnameFastPath ALPHA false
+JobManagedBy GA true locked
+KMSv1 DEPRECATED false
+KubeProxyIPVS DEPRECATED true
+KubeProxyNFTablesLocalhostNodePorts ALPHA false
+KubeletAllocatedPodsEndpoint ALPHA false
+KubeletCgroupDriverFromCRI GA true locked
+KubeletCrashLoopBackOffMax BETA true
+KubeletEnsureSecretPulledImages BETA true
+KubeletFineGrainedAuthz GA true locked
+KubeletInUserNamespace BETA true
+KubeletPSI GA true locked
+KubeletPodResourcesDynamicResources GA true locked
+KubeletPodResourcesGet GA true locked
+KubeletPodResourcesListUseActivePods DEPRECATED true
+KubeletRegistrationGetOnExistsOnly DEPRECATED false
+KubeletSeparateDiskGC BETA true
+KubeletServiceAccountTokenForCredentialProviders BETA true
+KubeletTracing GA true locked
+ListFromCacheSnapshot BETA true
+LocalStorageCapacityIsolationFSQuotaMonitoring BETA false
+LoggingAlphaOptions ALPHA false
+LoggingBetaOptions BETA true
+ManifestBasedAdmissionControlConfig BETA true
+MatchLabelKeysInPodAffinity GA true locked
+MatchLabelKeysInPodTopologySpread BETA true
+MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true
+MaxUnavailableStatefulSet BETA true
+MemoryQoS BETA true
+MultiCIDRServiceAllocator GA true locked
+MutableCSINodeAllocatableCount GA true locked
+MutablePVNodeAffinity ALPHA false
+MutablePodResourcesForSuspendedJobs BETA true
+MutableSchedulingDirectivesForSuspendedJobs BETA true
+MutatingAdmissionPolicy GA true
+NFTablesNetlink BETA true
+NFTablesProxyMode GA true locked
+NativeHistograms BETA true
+NodeControllerLeaseCircuitBreaker BETA true
+NodeDeclaredFeatures GA true locked
+NodeInclusionPolicyInPodTopologySpread GA true locked
+NodeLifecycleConditions ALPHA false
+NodeLogQuery GA true locked
+NodeSwap GA true locked
+NominatedNodeNameForExpectation BETA true
+OpenAPIEnums BETA true
+OpportunisticBatching BETA true
+PLEGOnDemandRelist GA true locked
+PersistentVolumeClaimUnusedSinceTime BETA true
+PodAndContainerStatsFromCRI BETA false
+PodCertificateRequest GA true
+PodDeletionCost BETA true
+PodGroupPreemptionPolicy ALPHA false
 PodLevelResourceManagers BETA false
 PodLevelResources BETA true
-"""
+PodLevelResourcesFixDefaulting BETA true
+PodLevelResourcesFixKubeletQOSClass BETA true
+PodLogsQuerySplitStreams ALPHA false
+PodObservedGenerationTracking GA true locked
+PodReadyToStartContainersCondition GA true locked
+PodSchedulingReadiness GA true locked
+PodTopologyLabelsAdmission BETA true
+PodsAPI BETA true
+PortForwardWebsockets BETA true
+PreferSameTrafficDistribution GA true locked
+ProcMountType GA true locked
+QOSReserved ALPHA false
+RecoverVolumeExpansionFailure GA true locked
+RecursiveReadOnlyMounts GA true locked
+ReduceDefaultCrashLoopBackOffDecay ALPHA false
+RelaxedEnvironmentVariableValidation GA true locked
+RelaxedServiceNameValidation GA true locked
+ReloadKubeletClientCAFile BETA true
+ReloadKubeletServerCertificateFile BETA true
+RemoteRequestHeaderUID BETA true
+ResourceHealthStatus BETA true
+ResourceHealthStatusMessage BETA true
+RestartAllContainersOnContainerExits BETA true
+RotateKubeletServerCertificate BETA true
+RuntimeClassInImageCriApi ALPHA false
+SELinuxChangePolicy GA true locked
+SELinuxMount GA true
+SELinuxMountReadWriteOncePod GA true locked
+SchedulerAsyncAPICalls BETA false
+SchedulerAsyncPreemption BETA true
+SchedulerPopFromBackoffQ BETA true
+SchedulerPreQueueingHints ALPHA false
+SeparateCacheWatchRPC DEPRECATED false locked
+SeparateTaintEvictionController GA true locked
+ServiceAccountNodeAudienceRestriction BETA true
+ServiceAccountTokenJTI GA true locked
+ServiceAccountTokenNodeBinding GA true locked
+ServiceAccountTokenNodeBindingValidation GA true locked
+ServiceAccountTokenPodNodeInfo GA true locked
+ServiceCIDRStatusFieldWiping DEPRECATED true
+ShardedListAndWatch ALPHA false
+SizeBasedListCostEstimate BETA true
+StaleControllerConsistencyDaemonSet BETA true
+StaleControllerConsistencyHPA BETA true
+StaleControllerConsistencyJob BETA true
+StaleControllerConsistencyReplicaSet BETA true
+StaleControllerConsistencyStatefulSet BETA true
+StatefulSetRecreateStrategy ALPHA false
+StatefulSetSemanticRevisionComparison BETA true
+StorageCapacityScoring BETA true
+StorageNamespaceIndex DEPRECATED true
+StorageVersionAPI ALPHA false
+StorageVersionHash BETA true
+StorageVersionMigrator GA true
+StrictIPCIDRValidation BETA true
+StructuredAuthenticationConfigurationEgressSelector BETA true
+StructuredAuthenticationConfigurationJWKSMetrics BETA true
+SupplementalGroupsPolicy GA true locked
+SystemdWatchdog GA true locked
+TaintTolerationComparisonOperators ALPHA false
+TokenRequestServiceAccountUIDValidation BETA true
+TopologyAwareWorkloadScheduling ALPHA false
+TopologyManagerPolicyAlphaOptions ALPHA false
+TopologyManagerPolicyBetaOptions BETA true
+TopologyManagerPolicyOptions GA true locked
+TranslateStreamCloseWebsocketRequests BETA true
+UnauthenticatedHTTP2DOSMitigation BETA true
+UnknownVersionInteroperabilityProxy BETA true
+UnlockWhileProcessingFIFO BETA true
+UserNamespacesHostNetworkSupport ALPHA false
+UserNamespacesSupport GA true locked
+VolumeAttributesClass GA true locked
+VolumeBindMountOptions ALPHA false
+VolumeLimitScaling BETA true
+WatchCacheInitializationPostStartHook GA true locked
+WatchList BETA true
+WatchListClient BETA true
+WatchListCompression BETA true
+WebhookRoundTripLoadBalancing BETA true
+WinDSR GA true locked
+WinOverlay GA true locked
+WindowsCPUAndMemoryAffinity ALPHA false
+WindowsGracefulNodeShutdown BETA true
+WindowsHostNetwork DEPRECATED false
+WorkloadWithJob ALPHA false
+""",
 }
