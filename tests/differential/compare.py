@@ -143,7 +143,6 @@ def settle(chunk: Chunk, names: t.Sequence[str], request: Json, answer: Json, ta
     reason = disagreement(request, answer, ours)
     if reason or len(verdicts(answer)) > 1:
         answer = oracle_of(chunk.release).ask([dict(request, repeat=REPEAT_IN_DOUBT, logs=True)])[0]
-        answer["logs"] = answer["logs"][-3:]
         reason = disagreement(request, answer, ours)
     tally.kinds[chunk.release, outcome_kind(request, answer)] += 1
     if reason:
@@ -154,7 +153,7 @@ def settle(chunk: Chunk, names: t.Sequence[str], request: Json, answer: Json, ta
                 "mutations": list(names),
                 "chunk": chunk.number,
                 "request": request,
-                "kubelet": {key: value for key, value in answer.items() if key != "file_after"},
+                "kubelet": {**answer, "file_after": None, "logs": answer["logs"][:8]},
                 "ours": {**ours.__dict__, "codes": sorted(ours.codes)},
             }
         )

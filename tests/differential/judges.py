@@ -91,7 +91,7 @@ _LOG_KINDS: t.Sequence[t.Tuple[str, str, t.FrozenSet[str]]] = (
 # explains is not reported beside it; cells depend on the order in which blocks are replayed.
 _CAUSES = frozenset(
     "memory_changed hugepages_changed numa_nodes_changed resources_changed reservation_changed groups_differ "
-    "assignments_differ group_asymmetric".split()
+    "assignments_differ group_asymmetric assignment_does_not_fit".split()
 )
 _SYNONYMS: t.Mapping[str, t.FrozenSet[str]] = {
     "free": _CAUSES | {"group_reserved"},

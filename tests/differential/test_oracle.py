@@ -6,15 +6,11 @@
 from __future__ import annotations
 
 import base64
-import json
-import typing as t
-from pathlib import Path
 
 import pytest
 from differential.kubelet_oracle import Json, Oracle
+from vectors import rows as rows_of
 
-ROOT = Path(__file__).resolve().parents[2]
-PLACES = (ROOT / "tests" / "fixtures" / "vectors", ROOT.parent / "shared" / "reference" / "vectors")
 REQUEST_KEYS = (
     "machine",
     "policy",
@@ -23,13 +19,6 @@ REQUEST_KEYS = (
     "file_text",
     "pod_level_resource_managers_gate",
 )
-
-
-def vectors(name: str) -> t.List[Json]:
-    for place in PLACES:
-        if (place / name).exists():
-            return [json.loads(line) for line in (place / name).read_text(encoding="utf-8").splitlines()]
-    pytest.skip("no vectors: {0} is in none of {1}".format(name, ", ".join(map(str, PLACES))))
 
 
 def verdict_of(answer: Json) -> Json:
@@ -41,7 +30,7 @@ def summary(verdict: Json) -> str:
 
 
 def test_starts_end_as_recorded(oracle: Oracle) -> None:
-    rows = [row for row in vectors("validate.jsonl") if "all_verdicts_seen" not in row]
+    rows = [row for row in rows_of("validate.jsonl") if "all_verdicts_seen" not in row]
     answers = oracle.ask([{key: row[key] for key in REQUEST_KEYS} for row in rows])
     for row, answer in zip(rows, answers):
         assert verdict_of(answer) == row["verdict"], row["name"]
@@ -52,7 +41,7 @@ def test_starts_end_as_recorded(oracle: Oracle) -> None:
 
 
 def test_an_order_dependent_start_shows_all_its_verdicts(oracle: Oracle) -> None:
-    rows = [row for row in vectors("validate.jsonl") if "all_verdicts_seen" in row]
+    rows = [row for row in rows_of("validate.jsonl") if "all_verdicts_seen" in row]
     answers = oracle.ask([dict({key: row[key] for key in REQUEST_KEYS}, repeat=60) for row in rows])
     for row, answer in zip(rows, answers):
         assert set(row["all_verdicts_seen"]) <= set(map(summary, answer["all_verdicts_seen"])), row["name"]
@@ -68,7 +57,7 @@ def load_request(row: Json, gate: bool) -> Json:
 
 @pytest.mark.parametrize(("gate", "key"), [(False, "load_gate_off"), (True, "load_gate_on")])
 def test_files_load_as_recorded(oracle: Oracle, gate: bool, key: str) -> None:
-    rows = vectors("checkpoint.jsonl")
+    rows = rows_of("checkpoint.jsonl")
     for row, answer in zip(rows, oracle.ask([load_request(row, gate) for row in rows])):
         assert answer["ok"] == row[key]["ok"], row["name"]
         if answer["ok"]:
@@ -80,7 +69,7 @@ def test_files_load_as_recorded(oracle: Oracle, gate: bool, key: str) -> None:
 
 
 def test_messages_are_returned_on_request(oracle: Oracle) -> None:
-    row = next(row for row in vectors("validate.jsonl") if row["name"] == "alloc_002_hp_size_gone")
+    row = next(row for row in rows_of("validate.jsonl") if row["name"] == "alloc_002_hp_size_gone")
     request = {key: row[key] for key in REQUEST_KEYS}
     silent, talking = oracle.ask([request, dict(request, logs=True)])
     assert "logs" not in silent
