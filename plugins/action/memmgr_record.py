@@ -33,7 +33,7 @@ class ActionModule(ActionBase):
         try:
             result.update(write(Path(arguments["run_dir"]).absolute(), host, arguments))
         except ResultsError as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
         return result
 
 

@@ -40,7 +40,7 @@ class ActionModule(ActionBase):
         try:
             result.update(report(arguments))
         except results.ResultsError as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
         return result
 
 
@@ -76,10 +76,8 @@ def _query(hosts: t.Sequence[results.HostResult], expression: str) -> t.Dict[str
     records = [result for result in hosts if result.data and isinstance(answer, list) and result.data in answer]
     if records and len(records) == len(answer):
         lines = results.table(records)
-    elif isinstance(answer, list):
-        lines = [item if isinstance(item, str) else json.dumps(item, sort_keys=True) for item in answer]
     else:
-        lines = [json.dumps(answer, sort_keys=True)]
+        lines = [results.plain(item) for item in (answer if isinstance(answer, list) else [answer])]
     return {"query_result": answer, "query_table": lines, "selected_hosts": selected}
 
 

@@ -242,6 +242,15 @@ def _what(result: HostResult) -> str:
     return " ".join(f"{text} [{looks}]".split() if looks else text.split())
 
 
+def plain(value: t.Any) -> str:
+    """A part of a query's answer on one line, without JSON's quotes."""
+    if isinstance(value, dict):
+        return "  ".join(f"{key}={plain(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(plain, value)) or "-"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def counts(hosts: t.Sequence[HostResult]) -> t.Dict[str, int]:
     """How many hosts have each outcome, the worst first; outcomes that no host has are left out."""
     found = [result.outcome for result in hosts]

@@ -111,6 +111,11 @@ def test_query_selects_hosts(tmp_path: Path) -> None:
         query_results(hosts, "[?")
 
 
+def test_answers_of_queries_are_told_without_quotes() -> None:
+    answer = {"host": "n1", "codes": ["a", "b"], "none": [], "bytes": 4096, "will_start": False}
+    assert results.plain(answer) == "host=n1  codes=a, b  none=-  bytes=4096  will_start=false"
+
+
 def test_query_without_the_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
