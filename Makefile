@@ -30,7 +30,7 @@ setup-test: tree
 
 demo: export PATH := $(CURDIR)/$(WORK)/venv-run/bin:$(PATH)
 demo: setup-run ## audits the sample fleet
-	@ansible-playbook kubenode.memory.demo
+	@ANSIBLE_DISPLAY_SKIPPED_HOSTS=False ansible-playbook kubenode.memory.demo -e memmgr_report_dir=$(WORK)/memmgr-reports
 
 test: ## every check that needs nothing but a package index
 	@tests/run.sh
