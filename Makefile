@@ -17,7 +17,7 @@ export ANSIBLE_INVENTORY_UNPARSED_WARNING := False
 .PHONY: help demo test lint format types unit corpus integration style setup-run setup-test tree clean
 
 help:
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
 tree:
 	@mkdir -p '$(dir $(HERE))' && ln -sfn ../../../.. '$(HERE)'
@@ -65,3 +65,6 @@ style: setup-test ## the style table of this repository
 
 clean: ## removes the working folder
 	rm -rf $(WORK)
+
+# test-differential, test-kubelet and so on: what needs more than a package index
+include $(wildcard tests/*/*.mk)
