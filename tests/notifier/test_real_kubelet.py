@@ -68,10 +68,8 @@ class Log:
     def __init__(self, lines: t.Sequence[str]) -> None:
         found = [match for match in map(_SETTING.search, lines) if match]
         self.settings = {match.group(1): parse_quantity(match.group(2)).value() for match in reversed(found)}
-        observed = [match for match in map(_OBSERVED.search, lines) if match]
-        self.available, self.capacity = (
-            [parse_quantity(text).value() for text in observed[0].groups()] if observed else (None, None)
-        )
+        observed = next(match for match in map(_OBSERVED.search, lines) if match)
+        self.available, self.capacity = (parse_quantity(text).value() for text in observed.groups())
 
 
 def laid_out(node_root: pathlib.Path, surroundings: Surroundings, on: bool, *flags: str) -> NodeDirectory:
@@ -139,7 +137,7 @@ def test_our_thresholds_are_those_in_the_log(
     assert sorted(log.settings) == sorted(NAMES)
 
     # What the log does not say, the inactive file bytes, follows from one of its lines; the others must agree.
-    total, available = log.capacity or 0, log.available or 0
+    total, available = log.capacity, log.available
     blind = our_answer(directory, release, GroupStatistics("/", MemoryCounters(total, total - available, 0)), pods)
     inactive = log.settings[NAMES[0]] - (blind.thresholds[0].notify_at or 0)
     counters = MemoryCounters(total, total - available + inactive, inactive)
