@@ -21,6 +21,7 @@ BELOW: t.Dict[str, t.FrozenSet[str]] = {
     "_node": frozenset({"_policy"}),
     "_preflight": frozenset({"_node", "_policy"}),
     "_rebaseline": frozenset({"_preflight", "_node", "_policy"}),
+    "_configure": frozenset({"_preflight", "_node", "_policy"}),
     "_guard": frozenset({"_rebaseline", "_preflight", "_node", "_policy"}),
     "_arguments": frozenset({"_preflight", "_node", "_policy"}),
 }

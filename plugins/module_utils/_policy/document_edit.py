@@ -19,6 +19,9 @@ Path = t.Tuple[t.Union[str, int], ...]
 class Absent:
     """No such key; `null` is a value, this is none."""
 
+    def __bool__(self) -> bool:
+        return False
+
     def __repr__(self) -> str:
         return "ABSENT"
 
@@ -41,12 +44,10 @@ class Edit:
 def value_at(document: Json, path: Path) -> Json:
     """The value at a path; ABSENT where a key on the way is missing or is no mapping's."""
     for key in path:
-        if (isinstance(document, list) and isinstance(key, int) and key < len(document)) or (
-            isinstance(document, t.Mapping) and key in document
-        ):
-            document = document[key]
+        if isinstance(key, int):
+            document = document[key] if isinstance(document, list) and key < len(document) else ABSENT
         else:
-            return ABSENT
+            document = document.get(key, ABSENT) if isinstance(document, t.Mapping) else ABSENT
     return document
 
 

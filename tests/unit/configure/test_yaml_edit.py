@@ -100,8 +100,13 @@ def value_of(text: str) -> t.Any:
             "reservedMemory:\n  - numaNode: 0\n    limits: {memory: 1Gi}\nb: 1\n",
             RESERVED,
             [{"numaNode": 0, "limits": {"memory": "1Gi"}}, {"numaNode": 1, "limits": {"memory": "1Gi"}}],
-            "reservedMemory:\n  - numaNode: 0\n    limits:\n      memory: 1Gi\n  - numaNode: 1\n    limits:\n      memory: 1Gi\n"
-            "b: 1\n",
+            "".join(
+                (
+                    "reservedMemory:\n",
+                    *(f"  - numaNode: {n}\n    limits:\n      memory: 1Gi\n" for n in (0, 1)),
+                    "b: 1\n",
+                )
+            ),
         ),
         ("reservedMemory:\n- numaNode: 0\nb: 1\n", RESERVED, [], "reservedMemory: []\nb: 1\n"),
         ('{"a": 1}', POLICY, "Static", '{"a": 1, "memoryManagerPolicy": "Static"}'),
