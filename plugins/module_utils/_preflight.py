@@ -18,6 +18,7 @@ import typing as t
 from dataclasses import dataclass, field, replace
 
 from ._node.boot import BootFacts, read_boot_facts
+from ._node.cgroup import read_cgroups
 from ._node.configuration import parse_document, read_inputs
 from ._node.history import HISTORY_FILE, UNKNOWN_BOOT, HistoryReading, read_history
 from ._node.kubelet import MANAGED, KubeletFacts, KubeletOverrides, find_kubelet
@@ -52,6 +53,7 @@ from ._policy.history import (
     recorded_totals,
 )
 from ._policy.machine import HugePagesInfo, MachineInfo, NumaNode
+from ._policy.notifier import CgroupFacts, start_findings
 from ._policy.quantity import parse_quantity
 from ._policy.release import parse_release
 from ._policy.reservation import (
@@ -101,6 +103,7 @@ class NodeReading:
     not_applicable: t.Optional[str] = None
     managed: bool = False
     history: HistoryReading = HistoryReading()  # noqa: RUF009
+    cgroups: CgroupFacts = CgroupFacts("none")  # noqa: RUF009
     machine_findings: t.Tuple[Finding, ...] = ()
     """Those that do not come from the configuration."""
 
@@ -144,10 +147,7 @@ def read_node(request: Request) -> NodeReading:
     history = read_history(root)
     tolerance, source = _tolerance(root, request, configuration)
     not_applicable = None if kubelet.found else "there is no kubelet on this node"
-    if not_applicable:
-        topology = TopologyReading(MachineInfo(()))
-    else:
-        topology = read_machine(root)
+    topology = TopologyReading(MachineInfo(())) if not_applicable else read_machine(root)
     machine = topology.machine
     state_file = StateFile(request.state_file or kubelet.state_file)
     if not not_applicable:
@@ -167,13 +167,15 @@ def read_node(request: Request) -> NodeReading:
     )
     managed = kubelet.layout in MANAGED
     reading = NodeReading(root, subject, kubelet, boot, effective, tolerance, source, not_applicable, managed, history)
-    return with_configuration(replace(reading, machine_findings=subject.findings), effective)
+    reading = replace(reading, machine_findings=subject.findings, cgroups=read_cgroups(root))
+    return with_configuration(reading, effective)
 
 
 def with_configuration(reading: NodeReading, effective: EffectiveConfiguration) -> NodeReading:
     """The same node with another configuration, such as one that is yet to be written."""
     configuration = effective.configuration
     reservation, more = _reservation(configuration, reading.subject.machine)
+    stops = start_findings(configuration, reading.cgroups)
     subject = replace(
         reading.subject,
         policy=configuration.memory_manager_policy,
@@ -182,7 +184,7 @@ def with_configuration(reading: NodeReading, effective: EffectiveConfiguration) 
         policy_options=configuration.memory_manager_policy_options,
         feature_gates=configuration.feature_gates,
         gate_sources=configuration.sources,
-        findings=reading.kubelet.findings + effective.findings + more + reading.machine_findings,
+        findings=reading.kubelet.findings + effective.findings + more + stops + reading.machine_findings,
     )
     return replace(reading, subject=subject, effective=effective)
 

@@ -301,6 +301,12 @@ def refuses_v1(configuration: KubeletConfiguration, cgroups: CgroupFacts) -> boo
     return configuration.fail_cgroup_v1 is True and cgroups.mode in (V1, HYBRID)
 
 
+def start_findings(configuration: KubeletConfiguration, cgroups: CgroupFacts) -> t.Tuple[Finding, ...]:
+    """What stops every start of this kubelet, notifier or not: soft thresholds that it refuses, and cgroup v1."""
+    soft = tuple(one for one in eviction_findings(configuration) if not (one.field or "").startswith("evictionHard"))
+    return soft + ((_refused_finding(configuration),) if refuses_v1(configuration, cgroups) else ())
+
+
 def _refused_finding(configuration: KubeletConfiguration) -> Finding:
     source = configuration.sources.get("failCgroupV1", "default")
     message = (
