@@ -138,7 +138,7 @@ def main() -> t.NoReturn:
     bound = derive_bound(ToleranceSetting("auto"), boot.iomem.value, boot.iomem.reason)
     result = present(boot, bound)
     if bound.kernel_image is None and (module.params["required"] or boot.iomem.denied):
-        module.fail_json(msg=bound.reason, **result)
+        module.fail_json(msg=bound.reason or "no bound can be derived", **result)
     message = bound.reason or f"bound {mebibytes(bound.bytes)}, kernel image {mebibytes(bound.bytes - GRACE)}"
     module.exit_json(changed=False, msg=message, **result)
 
