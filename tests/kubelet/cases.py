@@ -670,7 +670,14 @@ FLAGS = [
     Case(
         "a reserved-memory flag of no node",
         Node(flags=("--reserved-memory=a:memory=1Gi",)),
+        "failed to convert the NUMA node ID, exptected integer, got a",
+        releases=(V134,),
+    ),
+    Case(
+        "a reserved-memory flag of no node, spelt better",
+        Node(flags=("--reserved-memory=a:memory=1Gi",)),
         "failed to convert the NUMA node ID, expected integer, got a",
+        releases=(V137,),
     ),
     Case(
         "an unknown flag",
