@@ -317,7 +317,7 @@ class Store:
             names = self._names()
             if names and names[-1].endswith(f".{boot_id}") and self._read(names[-1]) == content:
                 return names[-1]
-            name = backup_name(now, boot_id)
+            name = _unused_name(names, now, boot_id)
             _replace(self._backups, name, content)
             others = [old for old in self._names() if old not in (name, spare)]
             for old in others[: max(0, len(others) + 1 - keep)]:
@@ -338,6 +338,14 @@ class Store:
         """
         with _writing(DIRECTORY + "/" + FILE_NAME):
             _replace(self._directory, FILE_NAME, text.encode("utf-8"))
+
+
+def _unused_name(names: t.Collection[str], now: float, boot_id: t.Optional[str]) -> str:
+    """A name of which there is no backup yet, should the clock stand still or have been set back."""
+    microseconds = int(now * 1000000)
+    while backup_name(microseconds / 1000000, boot_id) in names:
+        microseconds += 1
+    return backup_name(microseconds / 1000000, boot_id)
 
 
 def _try_lock(fd: int) -> bool:
