@@ -442,17 +442,20 @@ def assignment_added_right(start: Start, rng: random.Random) -> None:
 
 def order_matters(start: Start, rng: random.Random) -> None:
     """Blocks of one node with different affinities: the last one that Go's map gives decides."""
-    if not start.file or len(_nodes(start)) < 2:
+    states = start.file.document["machineState"] if start.file else {}
+    if not start.file or len(states) < 2:
         return
+    # Few other blocks on them, else theirs is hardly ever the last one.
+    first, second = sorted(states, key=lambda key: (states[key]["numberOfAssignments"], rng.random()))[:2]
+    both = sorted((int(first), int(second)))
     entries = start.file.document.setdefault("entries", {})
-    first, second = rng.sample([node["id"] for node in _nodes(start)], 2)
-    for uid, affinity in (("order-a", [first]), ("order-b", sorted([first, second]))):
-        entries[uid] = {"c": [{"numaAffinity": affinity, "type": "memory", "size": rng.choice((0, PAGE))}]}
+    for uid, affinity in (("order-a", [int(first)]), ("order-b", both)):
+        entries[uid] = {"c": [{"numaAffinity": affinity, "type": "memory", "size": rng.choice((0, 0, 0, PAGE))}]}
     for node_id, count in ((first, 2), (second, 1)):
-        state = start.file.document["machineState"].get(str(node_id))
-        if state:
-            state["numberOfAssignments"] += count
-            state["cells"] = rng.choice(([node_id], sorted([first, second])))
+        states[node_id]["numberOfAssignments"] += count
+        states[node_id]["cells"] = both
+    if rng.random() < 0.4:
+        states[first]["cells"] = [int(first)]
 
 
 # --- pod level -------------------------------------------------------------------------------------------------------

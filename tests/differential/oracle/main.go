@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 // request is what all kinds of requests share; the rest is decoded by the kind's handler.
@@ -95,6 +97,7 @@ func serve(in io.Reader, out io.Writer) error {
 }
 
 func run() error {
+	signal.Ignore(syscall.SIGPIPE) // a client that goes away is an error of a write, after which the scratch is removed
 	captureLogs()
 	cleanUp, err := prepareScratch()
 	if err != nil {
