@@ -260,7 +260,12 @@ def counts(hosts: t.Sequence[HostResult]) -> t.Dict[str, int]:
 def count_line(hosts: t.Sequence[HostResult]) -> str:
     parts = [f"{number} {outcome.replace('_', ' ')}" for outcome, number in counts(hosts).items()]
     stopped = sum(result.will_start is False for result in hosts)
-    return f"{len(hosts)} hosts = {' + '.join(parts) or 'none'}; {stopped} kubelets will not start"
+    names = (_number(len(hosts), "host"), _number(stopped, "kubelet"))
+    return f"{names[0]} = {' + '.join(parts) or 'none'}; {names[1]} will not start"
+
+
+def _number(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
 
 
 def failed_hosts(hosts: t.Iterable[HostResult], bad_verdicts: t.Collection[str]) -> t.List[str]:
