@@ -67,7 +67,9 @@ def _gate(words: t.Sequence[str]) -> Gate:
 
 
 def was_removed(release: Release, name: str) -> bool:
-    """Whether an older release knew the gate."""
+    """Whether the release no longer has a gate that an older one had."""
+    if find_gate(release, name) is not None:
+        return False
     if any(release.at_least(1, minor) and not text for minor, text in _HISTORY.get(name, ())):
         return True
     older = (series for series in GATES_BY_RELEASE if series < release.series)
