@@ -33,6 +33,17 @@ STATIC = HEADER + (
 GIB_KB = 1 << 20
 
 
+def run_module(request: Request, wish: Wish, check_mode: bool = False) -> Outcome:
+    """Both calls of the module, with the controller's edit between them."""
+    outcome = apply(request, wish, check_mode)
+    wanted = edit_request(outcome)
+    if wanted is None:
+        return outcome
+    edited = edited_text(wanted)
+    text = EditedText(edited["sha256"], base64.b64decode(edited["content"]))
+    return apply(request, replace(wish, edited=text), check_mode)
+
+
 class ConfiguredNode:
     """A two-node machine with a kubeadm kubelet, or one with other flags."""
 
@@ -65,14 +76,7 @@ class ConfiguredNode:
         return self.config.read_bytes().decode()
 
     def run(self, wish: Wish, check_mode: bool = False) -> Outcome:
-        """Both calls of the module, with the controller's edit between them."""
-        outcome = apply(self.request, wish, check_mode)
-        wanted = edit_request(outcome)
-        if wanted is None:
-            return outcome
-        edited = edited_text(wanted)
-        text = EditedText(edited["sha256"], base64.b64decode(edited["content"]))
-        return apply(self.request, replace(wish, edited=text), check_mode)
+        return run_module(self.request, wish, check_mode)
 
     def set(self, **more: t.Any) -> Outcome:
         """Set values by dotted field: `set(**{"evictionHard/memory.available": "1Gi"})`."""

@@ -23,7 +23,7 @@ from ._node.place import AUTO, DROP_IN, DROP_IN_NAME, PATCHES, Place, choose_pla
 from ._node.processes import read_kubelets
 from ._node.rancher import find_rancher_launches
 from ._node.root import HostRoot, NodeError, NotFound
-from ._node.settings_record import Record, WrittenFile, read_record, sha256_of
+from ._node.settings_record import RECORD, Record, WrittenFile, read_record, sha256_of
 from ._policy.configuration import API_VERSION, KIND, effective_configuration
 from ._policy.decode import Number
 from ._policy.document_edit import ABSENT, Edit, Json, apply_edits, edits_to_json, effective_edits, is_same
@@ -150,12 +150,25 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Restore:
+    """A file that was written, and the copy of what was there before; None where there was no file."""
+
+    path: str
+    backup: t.Optional[str]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A decision and what became of it."""
 
     decision: Decision
     written: bool = False
-    backup: t.Optional[str] = None
+    restore: t.Tuple[Restore, ...] = ()
+
+    @property
+    def backup(self) -> t.Optional[str]:
+        path = self.decision.target.place.path
+        return next((one.backup for one in self.restore if one.path == path), None)
 
 
 # --- decide ----------------------------------------------------------------------------------------------------------
@@ -380,13 +393,11 @@ def apply(request: Request, wish: Wish, check_mode: bool) -> Outcome:
         return Outcome(decision, True, _write(root, decision))
 
 
-def _write(root: HostRoot, decision: Decision) -> t.Optional[str]:
+def _write(root: HostRoot, decision: Decision) -> t.Tuple[Restore, ...]:
     """What is remembered is written before the file when values are set, and after it when they are given back."""
     target, change = decision.target, decision.change
     content = None if change.removes else change.text if change.edits else target.content
-    backup = None
-    if change.edits and target.content is not None:
-        backup = save_backup(root, target.place.path, target.content, time.time())
+    restore = tuple(_save(root, path, before) for path, before in _before(root, decision))
     record = decision.record.with_file(_written(target, change, sha256_of(content)))
     if not decision.wish.gives_back:
         write_record(root, record)
@@ -396,7 +407,21 @@ def _write(root: HostRoot, decision: Decision) -> t.Optional[str]:
         replace_file(root, target.place.patch, decision.patch, sha256_of(decision.patch_before))
     if decision.wish.gives_back:
         write_record(root, record)
-    return backup
+    return restore
+
+
+def _before(root: HostRoot, decision: Decision) -> t.Iterator[t.Tuple[str, t.Optional[bytes]]]:
+    """Each file that is about to be written, with its content."""
+    place = decision.target.place
+    if decision.change.edits:
+        yield place.path, decision.target.content
+    if place.patch is not None and decision.patch != decision.patch_before:
+        yield place.patch, decision.patch_before
+    yield RECORD, _content(root, RECORD)
+
+
+def _save(root: HostRoot, path: str, content: t.Optional[bytes]) -> Restore:
+    return Restore(path, None if content is None else save_backup(root, path, content, time.time()))
 
 
 def _written(target: Target, change: Change, sha256: str) -> WrittenFile:
@@ -457,6 +482,7 @@ def present_outcome(outcome: Outcome) -> t.Dict[str, t.Any]:
         "reset_reasons": [present_finding(finding) for finding in decision.reset],
         "reservation": _present_reservation(comparison),
         "backup": outcome.backup,
+        "restore": [{key: value for key, value in one.__dict__.items() if value} for one in outcome.restore],
         "will_start": _will_start(comparison.after, decision),
         "knows_drift_tolerance": _knows_drift_tolerance(reading),
         "restart_pending": restart_pending(decision),

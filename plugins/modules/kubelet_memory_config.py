@@ -229,6 +229,16 @@ backup:
   returned: always
   type: str
   sample: /var/lib/kubenode-memory/configuration/config.yaml.20261129T182345.123456Z
+restore:
+  description: Every file that was written, with the copy of what was there before; none where there was no file. In the
+    form of O(kubenode.memory.kubelet_restart#role:kubelet_restart_restore).
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - path: /var/lib/kubelet/config.yaml
+      backup: /var/lib/kubenode-memory/configuration/config.yaml.20261129T182345.123456Z
+    - path: /var/lib/kubenode-memory/configuration.json
 will_start:
   description: Whether the kubelet starts its memory manager with the configuration after the change and the present
     state file. Null where its answer depends on a random order.

@@ -29,7 +29,6 @@ from .writer import (
     WriteError,
     _open_or_make as open_or_make,
     _require_safe_directory as require_safe_directory,
-    permission_hint,
 )
 
 LOCK = "configuration.lock"
