@@ -421,6 +421,12 @@ class _Reader:
             raise self.error(key, value, "a whole number from 0 to 2^64 - 1")
         return int(value)
 
+    def int32(self, key: str) -> int:
+        value = self.get(key, int, None)
+        if value is None or not -(1 << 31) <= value < 1 << 31:
+            raise self.error(key, value, "a whole number of 32 bit")
+        return int(value)
+
     def each(self, key: str) -> t.Iterator[_Reader]:
         for index, item in enumerate(self.get(key, list, [])):
             if not isinstance(item, dict):
@@ -464,7 +470,7 @@ def _reserved_from(reader: _Reader) -> t.Tuple[MemoryReservation, ...]:
         limits = entry.get("limits", dict, {})
         for resource, text in limits.items():
             _quantity("reserved_memory limits " + str(resource), text)
-        entries.append(MemoryReservation(entry.natural("numa_node"), {str(k): str(v) for k, v in limits.items()}))
+        entries.append(MemoryReservation(entry.int32("numa_node"), {str(k): str(v) for k, v in limits.items()}))
     return tuple(entries)
 
 

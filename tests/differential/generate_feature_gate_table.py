@@ -25,7 +25,8 @@ HEAD = '''\
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to the collection: breaking changes at any time.
-"""Every feature gate of the kubelet by release: name, stage, default, and `locked` where it cannot be changed.
+"""Every feature gate of the kubelet by release: name, stage, default, `locked` where it cannot be
+changed, and the gates without which it stops the kubelet when it is on.
 
 Generated from the Go modules k8s.io/kubernetes {releases}
 by tests/differential/generate_feature_gate_table.py. Do not edit.
@@ -41,7 +42,8 @@ GATES_BY_RELEASE: t.Mapping[t.Tuple[int, int], str] = {{
 
 def gate_line(gate: t.Mapping[str, t.Any]) -> str:
     words = [gate["name"], gate["stage"], "true" if gate["default"] else "false"]
-    return " ".join(words + (["locked"] if gate["locked"] else []))
+    needs = ["needs:" + ",".join(gate["needs"])] if gate["needs"] else []
+    return " ".join(words + (["locked"] if gate["locked"] else []) + needs)
 
 
 def release_entry(release: str, gates: t.Sequence[t.Mapping[str, t.Any]]) -> str:

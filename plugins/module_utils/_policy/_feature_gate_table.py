@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to the collection: breaking changes at any time.
-"""Every feature gate of the kubelet by release: name, stage, default, and `locked` where it cannot be changed.
+"""Every feature gate of the kubelet by release: name, stage, default, `locked` where it cannot be
+changed, and the gates without which it stops the kubelet when it is on.
 
 Generated from the Go modules k8s.io/kubernetes v1.34.4, v1.35.4, v1.36.3, v1.37.2
 by tests/differential/generate_feature_gate_table.py. Do not edit.
@@ -238,7 +239,7 @@ AllowParsingUserUIDFromCertAuth BETA true
 AllowUnsafeMalformedObjectDeletion ALPHA false
 AnonymousAuthConfigurableEndpoints GA true locked
 AnyVolumeDataSource GA true locked
-AuthorizeNodeWithSelectors GA true locked
+AuthorizeNodeWithSelectors GA true locked needs:AuthorizeWithSelectors
 AuthorizePodWebsocketUpgradeCreatePermission BETA true
 AuthorizeWithSelectors GA true locked
 BtreeWatchCache GA true locked
@@ -258,7 +259,7 @@ ClientsPreferCBOR ALPHA false
 CloudControllerManagerWatchBasedRoutesReconciliation ALPHA false
 CloudControllerManagerWebhook ALPHA false
 ClusterTrustBundle BETA false
-ClusterTrustBundleProjection BETA false
+ClusterTrustBundleProjection BETA false needs:ClusterTrustBundle
 ComponentFlagz ALPHA false
 ComponentStatusz ALPHA false
 ConcurrentWatchObjectDecode BETA false
@@ -272,21 +273,21 @@ CoordinatedLeaderElection BETA false
 CrossNamespaceVolumeDataSource ALPHA false
 CustomCPUCFSQuotaPeriod ALPHA false
 CustomResourceFieldSelectors GA true locked
-DRAAdminAccess BETA true
-DRAConsumableCapacity ALPHA false
-DRADeviceBindingConditions ALPHA false
-DRADeviceTaintRules ALPHA false
-DRADeviceTaints ALPHA false
-DRAExtendedResource ALPHA false
-DRAPartitionableDevices ALPHA false
-DRAPrioritizedList BETA true
+DRAAdminAccess BETA true needs:DynamicResourceAllocation
+DRAConsumableCapacity ALPHA false needs:DynamicResourceAllocation
+DRADeviceBindingConditions ALPHA false needs:DRAResourceClaimDeviceStatus,DynamicResourceAllocation
+DRADeviceTaintRules ALPHA false needs:DRADeviceTaints
+DRADeviceTaints ALPHA false needs:DynamicResourceAllocation
+DRAExtendedResource ALPHA false needs:DynamicResourceAllocation
+DRAPartitionableDevices ALPHA false needs:DynamicResourceAllocation
+DRAPrioritizedList BETA true needs:DynamicResourceAllocation
 DRAResourceClaimDeviceStatus BETA true
-DRASchedulerFilterTimeout BETA true
+DRASchedulerFilterTimeout BETA true needs:DynamicResourceAllocation
 DeclarativeValidation BETA true
-DeclarativeValidationTakeover BETA false
+DeclarativeValidationTakeover BETA false needs:DeclarativeValidation
 DeploymentReplicaSetTerminatingReplicas BETA true
 DetectCacheInconsistency BETA true
-DisableAllocatorDualWrite GA true locked
+DisableAllocatorDualWrite GA true locked needs:MultiCIDRServiceAllocator
 DisableCPUQuotaWithExclusiveCPUs BETA true
 DisableNodeKubeProxyVersion DEPRECATED true
 DynamicResourceAllocation GA true locked
@@ -294,11 +295,11 @@ EnvFiles BETA true
 EventedPLEG ALPHA false
 ExecProbeTimeout GA true locked
 ExternalServiceAccountTokenSigner BETA true
-GangScheduling ALPHA false
+GangScheduling ALPHA false needs:GenericWorkload
 GenericWorkload ALPHA false
 GitRepoVolumeDriver DEPRECATED false
 GracefulNodeShutdown BETA true
-GracefulNodeShutdownBasedOnPodPriority BETA true
+GracefulNodeShutdownBasedOnPodPriority BETA true needs:GracefulNodeShutdown
 HPAConfigurableTolerance BETA true
 HPAScaleToZero ALPHA false
 HonorPVReclaimPolicy GA true locked
@@ -307,11 +308,11 @@ ImageMaximumGCAge GA true locked
 ImageVolume BETA true
 InOrderInformers BETA true
 InOrderInformersBatchProcess BETA true
-InPlacePodLevelResourcesVerticalScaling ALPHA false
+InPlacePodLevelResourcesVerticalScaling ALPHA false needs:InPlacePodVerticalScaling,NodeDeclaredFeatures,PodLevelResources
 InPlacePodVerticalScaling GA true locked
-InPlacePodVerticalScalingAllocatedStatus DEPRECATED false
-InPlacePodVerticalScalingExclusiveCPUs ALPHA false
-InPlacePodVerticalScalingExclusiveMemory ALPHA false
+InPlacePodVerticalScalingAllocatedStatus DEPRECATED false needs:InPlacePodVerticalScaling
+InPlacePodVerticalScalingExclusiveCPUs ALPHA false needs:InPlacePodVerticalScaling
+InPlacePodVerticalScalingExclusiveMemory ALPHA false needs:InPlacePodVerticalScaling,MemoryManager
 InTreePluginPortworxUnregister ALPHA false
 InformerResourceVersion GA true
 JobBackoffLimitPerIndex GA true locked
@@ -339,7 +340,7 @@ LoggingAlphaOptions ALPHA false
 LoggingBetaOptions BETA true
 MatchLabelKeysInPodAffinity GA true locked
 MatchLabelKeysInPodTopologySpread BETA true
-MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true
+MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true needs:MatchLabelKeysInPodTopologySpread
 MaxUnavailableStatefulSet BETA false
 MemoryManager GA true locked
 MemoryQoS ALPHA false
@@ -359,11 +360,11 @@ OpenAPIEnums BETA true
 OpportunisticBatching BETA true
 OrderedNamespaceDeletion GA true locked
 PodAndContainerStatsFromCRI ALPHA false
-PodCertificateRequest BETA false
+PodCertificateRequest BETA false needs:AuthorizeNodeWithSelectors
 PodDeletionCost BETA true
 PodLevelResources BETA true
 PodLifecycleSleepAction GA true locked
-PodLifecycleSleepActionAllowZero GA true locked
+PodLifecycleSleepActionAllowZero GA true locked needs:PodLifecycleSleepAction
 PodLogsQuerySplitStreams ALPHA false
 PodObservedGenerationTracking GA true locked
 PodReadyToStartContainersCondition BETA true
@@ -372,7 +373,7 @@ PodTopologyLabelsAdmission BETA true
 PortForwardWebsockets BETA true
 PreferSameTrafficDistribution GA true locked
 PreventStaticPodAPIReferences BETA true
-ProcMountType BETA true
+ProcMountType BETA true needs:UserNamespacesSupport
 QOSReserved ALPHA false
 RecoverVolumeExpansionFailure GA true locked
 RecursiveReadOnlyMounts GA true locked
@@ -383,8 +384,8 @@ RelaxedServiceNameValidation ALPHA false
 ReloadKubeletServerCertificateFile BETA true
 RemoteRequestHeaderUID BETA true
 ResilientWatchCacheInitialization GA true locked
-ResourceHealthStatus ALPHA false
-RestartAllContainersOnContainerExits ALPHA false
+ResourceHealthStatus ALPHA false needs:DynamicResourceAllocation
+RestartAllContainersOnContainerExits ALPHA false needs:ContainerRestartRules,NodeDeclaredFeatures
 RetryGenerateName GA true locked
 RotateKubeletServerCertificate BETA true
 RuntimeClassInImageCriApi ALPHA false
@@ -399,7 +400,7 @@ SeparateCacheWatchRPC DEPRECATED false
 SeparateTaintEvictionController GA true locked
 ServiceAccountNodeAudienceRestriction BETA true
 ServiceAccountTokenJTI GA true locked
-ServiceAccountTokenNodeBinding GA true locked
+ServiceAccountTokenNodeBinding GA true locked needs:ServiceAccountTokenNodeBindingValidation
 ServiceAccountTokenNodeBindingValidation GA true locked
 ServiceAccountTokenPodNodeInfo GA true locked
 ServiceTrafficDistribution GA true locked
@@ -408,15 +409,15 @@ SizeBasedListCostEstimate BETA true
 StatefulSetSemanticRevisionComparison BETA true
 StorageCapacityScoring ALPHA false
 StorageNamespaceIndex DEPRECATED true
-StorageVersionAPI ALPHA false
+StorageVersionAPI ALPHA false needs:APIServerIdentity
 StorageVersionHash BETA true
 StorageVersionMigrator BETA false
 StreamingCollectionEncodingToJSON GA true locked
 StreamingCollectionEncodingToProtobuf GA true locked
 StrictIPCIDRValidation ALPHA false
 StructuredAuthenticationConfiguration GA true locked
-StructuredAuthenticationConfigurationEgressSelector BETA true
-StructuredAuthenticationConfigurationJWKSMetrics BETA true
+StructuredAuthenticationConfigurationEgressSelector BETA true needs:StructuredAuthenticationConfiguration
+StructuredAuthenticationConfigurationJWKSMetrics BETA true needs:StructuredAuthenticationConfiguration
 StructuredAuthorizationConfiguration GA true locked
 SupplementalGroupsPolicy GA true locked
 SystemdWatchdog GA true locked
@@ -428,8 +429,8 @@ TopologyManagerPolicyBetaOptions BETA true
 TopologyManagerPolicyOptions GA true
 TranslateStreamCloseWebsocketRequests BETA true
 UnauthenticatedHTTP2DOSMitigation BETA true
-UnknownVersionInteroperabilityProxy ALPHA false
-UserNamespacesHostNetworkSupport ALPHA false
+UnknownVersionInteroperabilityProxy ALPHA false needs:APIServerIdentity
+UserNamespacesHostNetworkSupport ALPHA false needs:UserNamespacesSupport
 UserNamespacesSupport BETA true
 VolumeAttributesClass GA true
 VolumeLimitScaling ALPHA false
@@ -439,8 +440,8 @@ WatchList BETA true
 WatchListClient BETA true
 WinDSR GA true locked
 WinOverlay GA true locked
-WindowsCPUAndMemoryAffinity ALPHA false
-WindowsGracefulNodeShutdown BETA true
+WindowsCPUAndMemoryAffinity ALPHA false needs:MemoryManager
+WindowsGracefulNodeShutdown BETA true needs:GracefulNodeShutdown
 WindowsHostNetwork DEPRECATED false
 """,
     (1, 36): """\
@@ -460,7 +461,7 @@ AllowUnsafeMalformedObjectDeletion ALPHA false
 AnonymousAuthConfigurableEndpoints GA true locked
 AnyVolumeDataSource GA true locked
 AtomicFIFO BETA true
-AuthorizeNodeWithSelectors GA true locked
+AuthorizeNodeWithSelectors GA true locked needs:AuthorizeWithSelectors
 AuthorizePodWebsocketUpgradeCreatePermission BETA true
 AuthorizeWithSelectors GA true locked
 BtreeWatchCache GA true locked
@@ -482,7 +483,7 @@ ClientsPreferCBOR ALPHA false
 CloudControllerManagerWatchBasedRoutesReconciliation ALPHA false
 CloudControllerManagerWebhook ALPHA false
 ClusterTrustBundle BETA false
-ClusterTrustBundleProjection BETA false
+ClusterTrustBundleProjection BETA false needs:ClusterTrustBundle
 ComponentFlagz BETA true
 ComponentStatusz BETA true
 ConcurrentWatchObjectDecode BETA false
@@ -497,53 +498,53 @@ CoordinatedLeaderElection BETA false
 CrossNamespaceVolumeDataSource ALPHA false
 CustomCPUCFSQuotaPeriod GA true
 CustomResourceFieldSelectors GA true locked
-DRAAdminAccess GA true locked
-DRAConsumableCapacity BETA true
-DRADeviceBindingConditions BETA true
-DRADeviceTaintRules BETA false
-DRADeviceTaints BETA true
-DRAExtendedResource BETA true
-DRAListTypeAttributes ALPHA false
-DRANodeAllocatableResources ALPHA false
-DRAPartitionableDevices BETA true
-DRAPrioritizedList GA true
+DRAAdminAccess GA true locked needs:DynamicResourceAllocation
+DRAConsumableCapacity BETA true needs:DynamicResourceAllocation
+DRADeviceBindingConditions BETA true needs:DRAResourceClaimDeviceStatus,DynamicResourceAllocation
+DRADeviceTaintRules BETA false needs:DRADeviceTaints
+DRADeviceTaints BETA true needs:DynamicResourceAllocation
+DRAExtendedResource BETA true needs:DynamicResourceAllocation
+DRAListTypeAttributes ALPHA false needs:DynamicResourceAllocation
+DRANodeAllocatableResources ALPHA false needs:DynamicResourceAllocation
+DRAPartitionableDevices BETA true needs:DynamicResourceAllocation
+DRAPrioritizedList GA true needs:DynamicResourceAllocation
 DRAResourceClaimDeviceStatus BETA true
-DRAResourceClaimGranularStatusAuthorization BETA true
-DRAResourcePoolStatus ALPHA false
-DRASchedulerFilterTimeout BETA true
-DRAWorkloadResourceClaims ALPHA false
+DRAResourceClaimGranularStatusAuthorization BETA true needs:DRAResourceClaimDeviceStatus,DynamicResourceAllocation
+DRAResourcePoolStatus ALPHA false needs:DynamicResourceAllocation
+DRASchedulerFilterTimeout BETA true needs:DynamicResourceAllocation
+DRAWorkloadResourceClaims ALPHA false needs:DynamicResourceAllocation,GenericWorkload
 DeclarativeValidation GA true locked
-DeclarativeValidationBeta BETA true
-DeclarativeValidationTakeover DEPRECATED false
+DeclarativeValidationBeta BETA true needs:DeclarativeValidation
+DeclarativeValidationTakeover DEPRECATED false needs:DeclarativeValidation
 DeploymentReplicaSetTerminatingReplicas BETA true
 DetectCacheInconsistency BETA true
-DisableAllocatorDualWrite GA true locked
+DisableAllocatorDualWrite GA true locked needs:MultiCIDRServiceAllocator
 DisableCPUQuotaWithExclusiveCPUs DEPRECATED true
 DisableNodeKubeProxyVersion DEPRECATED true locked
 DynamicResourceAllocation GA true locked
 EnvFiles BETA true
 EventedPLEG ALPHA false
 ExecProbeTimeout GA true locked
-ExtendWebSocketsToKubelet BETA true
+ExtendWebSocketsToKubelet BETA true needs:NodeDeclaredFeatures
 ExternalServiceAccountTokenSigner GA true locked
-GangScheduling ALPHA false
+GangScheduling ALPHA false needs:GenericWorkload
 GenericWorkload ALPHA false
 GitRepoVolumeDriver DEPRECATED false locked
 GracefulNodeShutdown BETA true
-GracefulNodeShutdownBasedOnPodPriority BETA true
+GracefulNodeShutdownBasedOnPodPriority BETA true needs:GracefulNodeShutdown
 HPAConfigurableTolerance BETA true
 HPAScaleToZero ALPHA false
 HostnameOverride BETA true
 ImageMaximumGCAge GA true locked
 ImageVolume GA true locked
-ImageVolumeWithDigest ALPHA false
+ImageVolumeWithDigest ALPHA false needs:ImageVolume
 InOrderInformers GA true locked
 InOrderInformersBatchProcess BETA true
-InPlacePodLevelResourcesVerticalScaling BETA true
+InPlacePodLevelResourcesVerticalScaling BETA true needs:InPlacePodVerticalScaling,NodeDeclaredFeatures,PodLevelResources
 InPlacePodVerticalScaling GA true locked
-InPlacePodVerticalScalingExclusiveCPUs ALPHA false
-InPlacePodVerticalScalingExclusiveMemory ALPHA false
-InPlacePodVerticalScalingInitContainers BETA true
+InPlacePodVerticalScalingExclusiveCPUs ALPHA false needs:InPlacePodVerticalScaling
+InPlacePodVerticalScalingExclusiveMemory ALPHA false needs:InPlacePodVerticalScaling
+InPlacePodVerticalScalingInitContainers BETA true needs:InPlacePodVerticalScaling,NodeDeclaredFeatures
 InformerResourceVersion GA true
 JobBackoffLimitPerIndex GA true locked
 JobManagedBy GA true locked
@@ -571,7 +572,7 @@ LoggingBetaOptions BETA true
 ManifestBasedAdmissionControlConfig ALPHA false
 MatchLabelKeysInPodAffinity GA true locked
 MatchLabelKeysInPodTopologySpread BETA true
-MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true
+MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true needs:MatchLabelKeysInPodTopologySpread
 MaxUnavailableStatefulSet BETA false
 MemoryQoS ALPHA false
 MultiCIDRServiceAllocator GA true locked
@@ -593,12 +594,12 @@ OrderedNamespaceDeletion GA true locked
 PLEGOnDemandRelist BETA true
 PersistentVolumeClaimUnusedSinceTime ALPHA false
 PodAndContainerStatsFromCRI ALPHA false
-PodCertificateRequest BETA false
+PodCertificateRequest BETA false needs:AuthorizeNodeWithSelectors
 PodDeletionCost BETA true
-PodLevelResourceManagers ALPHA false
+PodLevelResourceManagers ALPHA false needs:PodLevelResources
 PodLevelResources BETA true
 PodLifecycleSleepAction GA true locked
-PodLifecycleSleepActionAllowZero GA true locked
+PodLifecycleSleepActionAllowZero GA true locked needs:PodLifecycleSleepAction
 PodLogsQuerySplitStreams ALPHA false
 PodObservedGenerationTracking GA true locked
 PodReadyToStartContainersCondition BETA true
@@ -608,7 +609,7 @@ PodsAPI ALPHA false
 PortForwardWebsockets BETA true
 PreferSameTrafficDistribution GA true locked
 PreventStaticPodAPIReferences BETA true
-ProcMountType GA true locked
+ProcMountType GA true locked needs:UserNamespacesSupport
 QOSReserved ALPHA false
 RecoverVolumeExpansionFailure GA true locked
 RecursiveReadOnlyMounts GA true locked
@@ -620,9 +621,9 @@ ReloadKubeletClientCAFile BETA true
 ReloadKubeletServerCertificateFile BETA true
 RemoteRequestHeaderUID BETA true
 ResilientWatchCacheInitialization GA true locked
-ResourceHealthStatus BETA true
-ResourceHealthStatusMessage BETA true
-RestartAllContainersOnContainerExits BETA true
+ResourceHealthStatus BETA true needs:DynamicResourceAllocation
+ResourceHealthStatusMessage BETA true needs:ResourceHealthStatus
+RestartAllContainersOnContainerExits BETA true needs:ContainerRestartRules,NodeDeclaredFeatures
 RetryGenerateName GA true locked
 RotateKubeletServerCertificate BETA true
 RuntimeClassInImageCriApi ALPHA false
@@ -637,42 +638,42 @@ SeparateCacheWatchRPC DEPRECATED false locked
 SeparateTaintEvictionController GA true locked
 ServiceAccountNodeAudienceRestriction BETA true
 ServiceAccountTokenJTI GA true locked
-ServiceAccountTokenNodeBinding GA true locked
+ServiceAccountTokenNodeBinding GA true locked needs:ServiceAccountTokenNodeBindingValidation
 ServiceAccountTokenNodeBindingValidation GA true locked
 ServiceAccountTokenPodNodeInfo GA true locked
 ServiceCIDRStatusFieldWiping DEPRECATED true
 ShardedListAndWatch ALPHA false
 SidecarContainers GA true locked
 SizeBasedListCostEstimate BETA true
-StaleControllerConsistencyDaemonSet BETA true
-StaleControllerConsistencyJob BETA true
-StaleControllerConsistencyReplicaSet BETA true
-StaleControllerConsistencyStatefulSet BETA true
+StaleControllerConsistencyDaemonSet BETA true needs:AtomicFIFO
+StaleControllerConsistencyJob BETA true needs:AtomicFIFO
+StaleControllerConsistencyReplicaSet BETA true needs:AtomicFIFO
+StaleControllerConsistencyStatefulSet BETA true needs:AtomicFIFO
 StatefulSetSemanticRevisionComparison BETA true
 StorageCapacityScoring ALPHA false
 StorageNamespaceIndex DEPRECATED true
-StorageVersionAPI ALPHA false
+StorageVersionAPI ALPHA false needs:APIServerIdentity
 StorageVersionHash BETA true
 StorageVersionMigrator BETA false
 StreamingCollectionEncodingToJSON GA true locked
 StreamingCollectionEncodingToProtobuf GA true locked
 StrictIPCIDRValidation BETA true
 StructuredAuthenticationConfiguration GA true locked
-StructuredAuthenticationConfigurationEgressSelector BETA true
-StructuredAuthenticationConfigurationJWKSMetrics BETA true
+StructuredAuthenticationConfigurationEgressSelector BETA true needs:StructuredAuthenticationConfiguration
+StructuredAuthenticationConfigurationJWKSMetrics BETA true needs:StructuredAuthenticationConfiguration
 SupplementalGroupsPolicy GA true locked
 SystemdWatchdog GA true locked
 TaintTolerationComparisonOperators ALPHA false
 TokenRequestServiceAccountUIDValidation BETA true
-TopologyAwareWorkloadScheduling ALPHA false
+TopologyAwareWorkloadScheduling ALPHA false needs:GenericWorkload
 TopologyManagerPolicyAlphaOptions ALPHA false
 TopologyManagerPolicyBetaOptions BETA true
 TopologyManagerPolicyOptions GA true locked
 TranslateStreamCloseWebsocketRequests BETA true
 UnauthenticatedHTTP2DOSMitigation BETA true
-UnknownVersionInteroperabilityProxy BETA true
+UnknownVersionInteroperabilityProxy BETA true needs:APIServerIdentity
 UnlockWhileProcessingFIFO BETA true
-UserNamespacesHostNetworkSupport ALPHA false
+UserNamespacesHostNetworkSupport ALPHA false needs:NodeDeclaredFeatures,UserNamespacesSupport
 UserNamespacesSupport GA true locked
 VolumeAttributesClass GA true locked
 VolumeLimitScaling ALPHA false
@@ -682,10 +683,10 @@ WatchListClient BETA true
 WinDSR GA true locked
 WinOverlay GA true locked
 WindowsCPUAndMemoryAffinity ALPHA false
-WindowsGracefulNodeShutdown BETA true
+WindowsGracefulNodeShutdown BETA true needs:GracefulNodeShutdown
 WindowsHostNetwork DEPRECATED false
-WorkloadAwarePreemption ALPHA false
-WorkloadWithJob ALPHA false
+WorkloadAwarePreemption ALPHA false needs:GangScheduling
+WorkloadWithJob ALPHA false needs:GenericWorkload
 """,
     (1, 37): """\
 APIResponseCompression BETA true
@@ -722,10 +723,10 @@ ClientsPreferCBOR ALPHA false
 CloudControllerManagerWatchBasedRoutesReconciliation ALPHA false
 CloudControllerManagerWebhook ALPHA false
 ClusterTrustBundle GA true
-ClusterTrustBundleProjection GA true
+ClusterTrustBundleProjection GA true needs:ClusterTrustBundle
 ComponentFlagz BETA true
 ComponentStatusz BETA true
-CompositePodGroup ALPHA false
+CompositePodGroup ALPHA false needs:GenericWorkload,TopologyAwareWorkloadScheduling
 ConcurrentWatchObjectDecode BETA true
 ConsistentListFromCacheSkipTimeoutFallback ALPHA false
 ConstrainedImpersonation BETA true
@@ -738,51 +739,51 @@ CoordinatedLeaderElection BETA false
 CrossNamespaceVolumeDataSource ALPHA false
 CustomCPUCFSQuotaPeriod GA true
 CustomResourceFieldSelectors GA true locked
-DRAAdminAccess GA true locked
-DRAConsumableCapacity BETA true
-DRADerivedAttributes ALPHA false
-DRADeviceBindingConditions BETA true
-DRADeviceCompatibilityGroups ALPHA false
-DRADeviceTaintRules GA true
-DRADeviceTaints GA true
-DRAExtendedResource GA true locked
-DRAFractionalCapacityRange BETA false
-DRAListTypeAttributes ALPHA false
-DRANodeAllocatableResources ALPHA false
-DRAOptionalNodeOperations ALPHA false
-DRAPartitionableDevices BETA true
-DRAPartitionableDevicesType ALPHA false
-DRAPrioritizedList GA true locked
+DRAAdminAccess GA true locked needs:DynamicResourceAllocation
+DRAConsumableCapacity BETA true needs:DynamicResourceAllocation
+DRADerivedAttributes ALPHA false needs:DynamicResourceAllocation
+DRADeviceBindingConditions BETA true needs:DRAResourceClaimDeviceStatus,DynamicResourceAllocation
+DRADeviceCompatibilityGroups ALPHA false needs:DRAPartitionableDevices,DynamicResourceAllocation
+DRADeviceTaintRules GA true needs:DRADeviceTaints
+DRADeviceTaints GA true needs:DynamicResourceAllocation
+DRAExtendedResource GA true locked needs:DynamicResourceAllocation
+DRAFractionalCapacityRange BETA false needs:DRAConsumableCapacity
+DRAListTypeAttributes ALPHA false needs:DynamicResourceAllocation
+DRANodeAllocatableResources ALPHA false needs:DynamicResourceAllocation
+DRAOptionalNodeOperations ALPHA false needs:DynamicResourceAllocation,NodeDeclaredFeatures
+DRAPartitionableDevices BETA true needs:DynamicResourceAllocation
+DRAPartitionableDevicesType ALPHA false needs:DRAPartitionableDevices,DRAResourcePoolStatus,DynamicResourceAllocation
+DRAPrioritizedList GA true locked needs:DynamicResourceAllocation
 DRAResourceClaimDeviceStatus GA true locked
-DRAResourceClaimGranularStatusAuthorization BETA true
-DRAResourcePoolStatus ALPHA false
-DRASchedulerFilterTimeout BETA true
-DRAWorkloadResourceClaims BETA false
+DRAResourceClaimGranularStatusAuthorization BETA true needs:DRAResourceClaimDeviceStatus,DynamicResourceAllocation
+DRAResourcePoolStatus ALPHA false needs:DynamicResourceAllocation
+DRASchedulerFilterTimeout BETA true needs:DynamicResourceAllocation
+DRAWorkloadResourceClaims BETA false needs:DynamicResourceAllocation,GenericWorkload
 DeclarativeValidation GA true locked
-DeclarativeValidationBeta BETA true
-DeclarativeValidationTakeover DEPRECATED false locked
+DeclarativeValidationBeta BETA true needs:DeclarativeValidation
+DeclarativeValidationTakeover DEPRECATED false locked needs:DeclarativeValidation
 DefaultPodSysctls ALPHA false
 DeploymentReplicaSetTerminatingReplicas BETA true
 DetectCacheInconsistency BETA true
-DisableAllocatorDualWrite GA true locked
+DisableAllocatorDualWrite GA true locked needs:MultiCIDRServiceAllocator
 DisableCPUQuotaWithExclusiveCPUs DEPRECATED true locked
 DisableNodeKubeProxyVersion DEPRECATED true locked
 DynamicResourceAllocation GA true locked
 EmptyDirVolumeMode ALPHA false
 EnvFiles BETA true
 EtcdRangeStream BETA true
-EventedPLEG ALPHA false
+EventedPLEG ALPHA false needs:PLEGOnDemandRelist
 EvictionRequestAPI ALPHA false
 ExcludeAdmissionWebhookVirtualResources BETA true
 ExecProbeTimeout GA true locked
-ExtendWebSocketsToKubelet BETA true
+ExtendWebSocketsToKubelet BETA true needs:NodeDeclaredFeatures
 ExternalServiceAccountTokenSigner GA true locked
 GRPCContainerProbeTLS ALPHA false
 GenericWorkload BETA false
 GitRepoVolumeDriver DEPRECATED false locked
 GracefulNodeShutdown BETA true
-GracefulNodeShutdownBasedOnPodPriority BETA true
-H2CContainerProbe ALPHA false
+GracefulNodeShutdownBasedOnPodPriority BETA true needs:GracefulNodeShutdown
+H2CContainerProbe ALPHA false needs:NodeDeclaredFeatures
 HPAConfigurableTolerance GA true locked
 HPAGeneration BETA true
 HPAOptimizedSelectorStore BETA true
@@ -791,23 +792,23 @@ HostnameOverride GA true locked
 HugepageAwareEviction BETA true
 ImageMaximumGCAge GA true locked
 ImageVolume GA true locked
-ImageVolumeWithDigest ALPHA false
+ImageVolumeWithDigest ALPHA false needs:ImageVolume
 InOrderInformers GA true locked
 InOrderInformersBatchProcess BETA true
-InPlacePodLevelResourcesVerticalScaling BETA true
+InPlacePodLevelResourcesVerticalScaling BETA true needs:InPlacePodVerticalScaling,NodeDeclaredFeatures,PodLevelResources
 InPlacePodVerticalScaling GA true locked
-InPlacePodVerticalScalingExclusiveCPUs ALPHA false
-InPlacePodVerticalScalingExclusiveMemory ALPHA false
-InPlacePodVerticalScalingInitContainers GA true locked
-InPlacePodVerticalScalingMemoryBackedVolumes ALPHA false
-InPlacePodVerticalScalingSchedulerPreemption ALPHA false
+InPlacePodVerticalScalingExclusiveCPUs ALPHA false needs:InPlacePodVerticalScaling
+InPlacePodVerticalScalingExclusiveMemory ALPHA false needs:InPlacePodVerticalScaling
+InPlacePodVerticalScalingInitContainers GA true locked needs:InPlacePodVerticalScaling,NodeDeclaredFeatures
+InPlacePodVerticalScalingMemoryBackedVolumes ALPHA false needs:InPlacePodVerticalScaling,NodeDeclaredFeatures
+InPlacePodVerticalScalingSchedulerPreemption ALPHA false needs:InPlacePodVerticalScaling
 InformerResourceVersion GA true
 InterPodAffinityHostnameFastPath ALPHA false
 JobManagedBy GA true locked
 KMSv1 DEPRECATED false
 KubeProxyIPVS DEPRECATED true
 KubeProxyNFTablesLocalhostNodePorts ALPHA false
-KubeletAllocatedPodsEndpoint ALPHA false
+KubeletAllocatedPodsEndpoint ALPHA false needs:InPlacePodVerticalScaling
 KubeletCgroupDriverFromCRI GA true locked
 KubeletCrashLoopBackOffMax BETA true
 KubeletEnsureSecretPulledImages BETA true
@@ -828,7 +829,7 @@ LoggingBetaOptions BETA true
 ManifestBasedAdmissionControlConfig BETA true
 MatchLabelKeysInPodAffinity GA true locked
 MatchLabelKeysInPodTopologySpread BETA true
-MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true
+MatchLabelKeysInPodTopologySpreadSelectorMerge BETA true needs:MatchLabelKeysInPodTopologySpread
 MaxUnavailableStatefulSet BETA true
 MemoryQoS BETA true
 MultiCIDRServiceAllocator GA true locked
@@ -840,7 +841,7 @@ MutatingAdmissionPolicy GA true
 NFTablesNetlink BETA true
 NFTablesProxyMode GA true locked
 NativeHistograms BETA true
-NodeControllerLeaseCircuitBreaker BETA true
+NodeControllerLeaseCircuitBreaker BETA true needs:AtomicFIFO
 NodeDeclaredFeatures GA true locked
 NodeInclusionPolicyInPodTopologySpread GA true locked
 NodeLifecycleConditions ALPHA false
@@ -854,11 +855,11 @@ PersistentVolumeClaimUnusedSinceTime BETA true
 PodAndContainerStatsFromCRI BETA false
 PodCertificateRequest GA true
 PodDeletionCost BETA true
-PodGroupPreemptionPolicy ALPHA false
-PodLevelResourceManagers BETA false
+PodGroupPreemptionPolicy ALPHA false needs:GenericWorkload
+PodLevelResourceManagers BETA false needs:PodLevelResources
 PodLevelResources BETA true
-PodLevelResourcesFixDefaulting BETA true
-PodLevelResourcesFixKubeletQOSClass BETA true
+PodLevelResourcesFixDefaulting BETA true needs:PodLevelResources
+PodLevelResourcesFixKubeletQOSClass BETA true needs:PodLevelResources
 PodLogsQuerySplitStreams ALPHA false
 PodObservedGenerationTracking GA true locked
 PodReadyToStartContainersCondition GA true locked
@@ -867,7 +868,7 @@ PodTopologyLabelsAdmission BETA true
 PodsAPI BETA true
 PortForwardWebsockets BETA true
 PreferSameTrafficDistribution GA true locked
-ProcMountType GA true locked
+ProcMountType GA true locked needs:UserNamespacesSupport
 QOSReserved ALPHA false
 RecoverVolumeExpansionFailure GA true locked
 RecursiveReadOnlyMounts GA true locked
@@ -877,9 +878,9 @@ RelaxedServiceNameValidation GA true locked
 ReloadKubeletClientCAFile BETA true
 ReloadKubeletServerCertificateFile BETA true
 RemoteRequestHeaderUID BETA true
-ResourceHealthStatus BETA true
-ResourceHealthStatusMessage BETA true
-RestartAllContainersOnContainerExits BETA true
+ResourceHealthStatus BETA true needs:DynamicResourceAllocation
+ResourceHealthStatusMessage BETA true needs:ResourceHealthStatus
+RestartAllContainersOnContainerExits BETA true needs:ContainerRestartRules,NodeDeclaredFeatures
 RotateKubeletServerCertificate BETA true
 RuntimeClassInImageCriApi ALPHA false
 SELinuxChangePolicy GA true locked
@@ -893,22 +894,22 @@ SeparateCacheWatchRPC DEPRECATED false locked
 SeparateTaintEvictionController GA true locked
 ServiceAccountNodeAudienceRestriction BETA true
 ServiceAccountTokenJTI GA true locked
-ServiceAccountTokenNodeBinding GA true locked
+ServiceAccountTokenNodeBinding GA true locked needs:ServiceAccountTokenNodeBindingValidation
 ServiceAccountTokenNodeBindingValidation GA true locked
 ServiceAccountTokenPodNodeInfo GA true locked
 ServiceCIDRStatusFieldWiping DEPRECATED true
 ShardedListAndWatch ALPHA false
 SizeBasedListCostEstimate BETA true
-StaleControllerConsistencyDaemonSet BETA true
-StaleControllerConsistencyHPA BETA true
-StaleControllerConsistencyJob BETA true
-StaleControllerConsistencyReplicaSet BETA true
-StaleControllerConsistencyStatefulSet BETA true
+StaleControllerConsistencyDaemonSet BETA true needs:AtomicFIFO
+StaleControllerConsistencyHPA BETA true needs:AtomicFIFO
+StaleControllerConsistencyJob BETA true needs:AtomicFIFO
+StaleControllerConsistencyReplicaSet BETA true needs:AtomicFIFO
+StaleControllerConsistencyStatefulSet BETA true needs:AtomicFIFO
 StatefulSetRecreateStrategy ALPHA false
 StatefulSetSemanticRevisionComparison BETA true
 StorageCapacityScoring BETA true
 StorageNamespaceIndex DEPRECATED true
-StorageVersionAPI ALPHA false
+StorageVersionAPI ALPHA false needs:APIServerIdentity
 StorageVersionHash BETA true
 StorageVersionMigrator GA true
 StrictIPCIDRValidation BETA true
@@ -918,15 +919,15 @@ SupplementalGroupsPolicy GA true locked
 SystemdWatchdog GA true locked
 TaintTolerationComparisonOperators ALPHA false
 TokenRequestServiceAccountUIDValidation BETA true
-TopologyAwareWorkloadScheduling ALPHA false
+TopologyAwareWorkloadScheduling ALPHA false needs:GenericWorkload
 TopologyManagerPolicyAlphaOptions ALPHA false
 TopologyManagerPolicyBetaOptions BETA true
 TopologyManagerPolicyOptions GA true locked
 TranslateStreamCloseWebsocketRequests BETA true
 UnauthenticatedHTTP2DOSMitigation BETA true
-UnknownVersionInteroperabilityProxy BETA true
+UnknownVersionInteroperabilityProxy BETA true needs:APIServerIdentity
 UnlockWhileProcessingFIFO BETA true
-UserNamespacesHostNetworkSupport ALPHA false
+UserNamespacesHostNetworkSupport ALPHA false needs:NodeDeclaredFeatures,UserNamespacesSupport
 UserNamespacesSupport GA true locked
 VolumeAttributesClass GA true locked
 VolumeBindMountOptions ALPHA false
@@ -939,8 +940,8 @@ WebhookRoundTripLoadBalancing BETA true
 WinDSR GA true locked
 WinOverlay GA true locked
 WindowsCPUAndMemoryAffinity ALPHA false
-WindowsGracefulNodeShutdown BETA true
+WindowsGracefulNodeShutdown BETA true needs:GracefulNodeShutdown
 WindowsHostNetwork DEPRECATED false
-WorkloadWithJob ALPHA false
+WorkloadWithJob ALPHA false needs:GenericWorkload
 """,
 }

@@ -385,7 +385,7 @@ def read(content: bytes, release: Release, pod_level: bool) -> Loaded:
 
 def _parse(content: bytes, prefix: str = "") -> t.Any:
     try:
-        return gojson.parse(gojson.go_text(content))
+        return gojson.parse_bytes(content)
     except gojson.GoJsonError as error:
         raise CheckpointError(
             "state_not_json", prefix + str(error), ("data, " if prefix else "") + error.where

@@ -40,6 +40,7 @@ _DEFAULTS: t.Mapping[str, t.Any] = {
 }
 _MEMORY_WORDS = ("memory", "evict", "reserve", "featuregate", "cgroup", "numa")
 _NO_HEADER = "couldn't get version/kind; json parse error: json: cannot unmarshal {0} into Go struct field"
+_MISPRINT = ("NUMA node ID, expected", "NUMA node ID, exptected")
 _NO_OBJECT = "couldn't get version/kind; json parse error: json: cannot unmarshal {0} into Go value of type struct"
 
 
@@ -225,7 +226,9 @@ class _Merge:
             self._stop("flag_invalid", "The kubelet cannot parse its command line", command_line.problem)
         for problem in settings.problems:
             what = f"The kubelet refuses the value {problem.value!r} of --{problem.name}"
-            self._stop("flag_invalid", what, problem.text, field="--" + problem.name, found=problem.value)
+            # The misprint was corrected in 1.35; people search for the text that they see.
+            text = problem.text if self._series >= (1, 35) else problem.text.replace(*_MISPRINT)
+            self._stop("flag_invalid", what, text, field="--" + problem.name, found=problem.value)
         for name, value in settings.values.items():
             self._set_by_flag(name, value, FLAG_SOURCE.format(settings.names[name]))
 

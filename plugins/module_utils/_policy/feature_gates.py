@@ -20,8 +20,8 @@ from .release import Release
 
 POD_LEVEL_RESOURCE_MANAGERS = "PodLevelResourceManagers"
 
+_NEEDS = "needs:"
 _SPECIAL = frozenset(("AllAlpha", "AllBeta"))
-_DEPENDENCIES = {POD_LEVEL_RESOURCE_MANAGERS: "PodLevelResources"}
 
 _HISTORY: t.Mapping[str, t.Tuple[t.Tuple[int, str], ...]] = {
     "MemoryManager": ((21, "ALPHA false"), (22, "BETA true"), (32, "GA true locked"), (36, "")),
@@ -36,11 +36,15 @@ _HISTORY: t.Mapping[str, t.Tuple[t.Tuple[int, str], ...]] = {
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate in one release: ALPHA, BETA, GA or DEPRECATED, its default, and whether it is locked to that."""
+    """A gate in one release: ALPHA, BETA, GA or DEPRECATED, its default, and whether it is locked to that.
+
+    `needs` are the gates without which it stops the kubelet when it is on.
+    """
 
     stage: str
     default: bool
     locked: bool
+    needs: t.Tuple[str, ...] = ()
 
 
 def has_full_table(release: Release) -> bool:
@@ -63,7 +67,8 @@ def _full_table(series: t.Tuple[int, int]) -> t.Mapping[str, Gate]:
 
 
 def _gate(words: t.Sequence[str]) -> Gate:
-    return Gate(words[0], words[1] == "true", "locked" in words[2:])
+    needs = [name for word in words[2:] if word.startswith(_NEEDS) for name in word[len(_NEEDS) :].split(",")]
+    return Gate(words[0], words[1] == "true", "locked" in words[2:], tuple(needs))
 
 
 def was_removed(release: Release, name: str) -> bool:
@@ -186,16 +191,21 @@ def _kubelet_error(release: Release, source: t.Optional[str], error: str) -> str
 
 
 def _dependency_findings(release: Release, configured: t.Mapping[str, bool]) -> t.List[Finding]:
-    found = []
-    for name, needed in _DEPENDENCIES.items():
-        if name in configured and is_enabled(release, configured, name) and not is_enabled(release, configured, needed):
-            error = f"{name} is enabled, but depends on features that are disabled: [{needed}]"
-            found.append(
-                stops_start(
-                    "gate_dependency",
-                    f"The feature gate {name} needs {needed}, which is switched off. Switch it on or {name} off.",
-                    field="featureGates." + name,
-                    kubelet_error=error,
-                )
-            )
-    return found
+    """Gates that are on, by default perhaps, while one that they need is switched off."""
+    gates = _full_table(release.series) if has_full_table(release) and configured else {}
+    return [
+        _dependency_finding(name, off)
+        for name, gate in gates.items()
+        if gate.needs and is_enabled(release, configured, name)
+        for off in [[needed for needed in gate.needs if not is_enabled(release, configured, needed)]]
+        if off
+    ]
+
+
+def _dependency_finding(name: str, off: t.Sequence[str]) -> Finding:
+    return stops_start(
+        "gate_dependency",
+        f"The feature gate {name} needs {', '.join(off)}, which is off. Switch it on, or {name} off.",
+        field="featureGates." + name,
+        kubelet_error=f"{name} is enabled, but depends on features that are disabled: [{' '.join(off)}]",
+    )

@@ -213,6 +213,9 @@ CONFIGURATION_FLAGS: t.Mapping[str, t.Tuple[str, Setter]] = {
 }
 """Flags that set what this project reads: the field (KubeletConfiguration's, or the flag's own) and how."""
 
+FIELDS_WITHOUT_FLAG = frozenset(("memory-manager-policy-options", "merge-default-eviction-settings"))
+"""What a flag would be called that does not exist; the kubelet stops at it, as at every unknown flag."""
+
 _NEEDS_VALUE = (frozenset(CONFIGURATION_FLAGS) - BOOLEAN_FLAGS) | {"config", "config-dir", "root-dir", "kubeconfig"}
 
 
@@ -240,6 +243,9 @@ def settings_of(command_line: CommandLine) -> FlagSettings:
     names: t.Dict[str, str] = {}
     problems: t.List[FlagProblem] = []
     for flag in command_line.flags:
+        if flag.name in FIELDS_WITHOUT_FLAG:
+            text = f"failed to parse kubelet flag: unknown flag: --{flag.name}"
+            problems.append(FlagProblem(flag.name, flag.value, text))
         if flag.name not in CONFIGURATION_FLAGS or (flag.name == "reserved-memory" and not flag.value):
             continue
         field, setter = CONFIGURATION_FLAGS[flag.name]

@@ -18,7 +18,9 @@ JsonObject = t.Tuple[t.Tuple[str, t.Any], ...]
 """An object: its members in order, duplicates included."""
 
 MAX_DEPTH = 10000
+KEPT_DEPTH = 64
 
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^"{}\[\]]+', re.S)
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
@@ -57,14 +59,45 @@ def parse(text: str) -> t.Any:
     if _ESCAPED_SURROGATE.search(text):
         text = _without_lone_surrogates(text)
     try:
-        return json.loads(
-            text, parse_int=Number, parse_float=Number, parse_constant=_no_constant, object_pairs_hook=tuple
-        )
+        return _loads(text)
     except RecursionError:
-        raise GoJsonError("exceeded max depth") from None
+        _Scanner(text).check()
+        return _loads(_pruned(text))
     except ValueError:
-        scanner = _Scanner(text)
-        raise GoJsonError(scanner.first_error(), scanner.where()) from None
+        _Scanner(text).check()
+        raise GoJsonError("the document cannot be decoded") from None
+
+
+def parse_bytes(data: bytes) -> t.Any:
+    """`parse` of a file. A syntax error at a byte that is not UTF-8 names that byte.
+
+    :raises GoJsonError: as `parse`
+    """
+    try:
+        return parse(go_text(data))
+    except GoJsonError:
+        _Scanner(data.decode("utf-8", "surrogateescape")).check()
+        raise
+
+
+def _loads(text: str) -> t.Any:
+    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=_no_constant, object_pairs_hook=tuple)
+
+
+def _pruned(text: str) -> str:
+    """A valid document with every array and object below KEPT_DEPTH levels made null.
+
+    Python's decoder gives up long before Go's does; no type that is decoded here is nearly as deep.
+    """
+    kept, depth = [], 0
+    for token in _TOKEN.findall(text):
+        depth += token in "{["
+        if depth <= KEPT_DEPTH:
+            kept.append(token)
+        elif depth == KEPT_DEPTH + 1 and token in "{[":
+            kept.append("null")
+        depth -= token in "}]"
+    return "".join(kept)
 
 
 def quote(text: str) -> str:
@@ -97,37 +130,38 @@ class _Scanner:
         self._text = text
         self._at = 0
 
-    def first_error(self) -> str:
+    def check(self) -> None:
+        """:raises GoJsonError: with the first error and its place, if there is one"""
         try:
             self._document()
         except _SyntaxError as error:
-            return str(error)
-        return "the document cannot be decoded"
+            raise GoJsonError(str(error), self.where()) from None
 
     def where(self) -> str:
         before = self._text[: self._at]
         return "line {0}, column {1}".format(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
     def _document(self) -> None:
-        """Value after value with an explicit stack of open brackets: depth is limited by MAX_DEPTH alone."""
+        """Token after token with a stack of the brackets that are open: depth is limited by MAX_DEPTH alone."""
         open_brackets: t.List[str] = []
-        self._value_or_open(open_brackets)
+        is_new = self._value(open_brackets)
         while open_brackets:
-            self._next_in(open_brackets)
+            is_new = self._first_in(open_brackets) if is_new else self._next_in(open_brackets)
         self._space()
         if self._at < len(self._text):
             self._fail("after top-level value")
 
-    def _value_or_open(self, open_brackets: t.List[str]) -> None:
+    def _value(self, open_brackets: t.List[str]) -> bool:
+        """Scan a value, of an array or object the bracket only; whether it was such a bracket."""
         self._space()
         char = self._peek()
         if char in "{[":
+            if len(open_brackets) == MAX_DEPTH:
+                self._fail("exceeded max depth")
             self._at += 1
             open_brackets.append(char)
-            if len(open_brackets) > MAX_DEPTH:
-                raise _SyntaxError("exceeded max depth")
-            self._first_in(open_brackets)
-        elif char == '"':
+            return True
+        if char == '"':
             self._string()
         elif char == "-" or char in self._DIGITS:
             self._number()
@@ -135,17 +169,34 @@ class _Scanner:
             self._literal({"t": "true", "f": "false", "n": "null"}[char])
         else:
             self._fail("looking for beginning of value")
+        return False
 
-    def _first_in(self, open_brackets: t.List[str]) -> None:
+    def _first_in(self, open_brackets: t.List[str]) -> bool:
         self._space()
-        closing = "}" if open_brackets[-1] == "{" else "]"
-        if self._peek() == closing:
-            self._at += 1
-            open_brackets.pop()
-        else:
-            self._member(open_brackets)
+        if self._peek() == self._closing(open_brackets):
+            return self._close(open_brackets)
+        return self._member(open_brackets)
 
-    def _member(self, open_brackets: t.List[str]) -> None:
+    def _next_in(self, open_brackets: t.List[str]) -> bool:
+        self._space()
+        char = self._peek()
+        if char == self._closing(open_brackets):
+            return self._close(open_brackets)
+        if char != ",":
+            self._fail("after object key:value pair" if open_brackets[-1] == "{" else "after array element")
+        self._at += 1
+        return self._member(open_brackets)
+
+    @staticmethod
+    def _closing(open_brackets: t.Sequence[str]) -> str:
+        return "}" if open_brackets[-1] == "{" else "]"
+
+    def _close(self, open_brackets: t.List[str]) -> bool:
+        self._at += 1
+        open_brackets.pop()
+        return False
+
+    def _member(self, open_brackets: t.List[str]) -> bool:
         if open_brackets[-1] == "{":
             self._space()
             if self._peek() != '"':
@@ -155,20 +206,7 @@ class _Scanner:
             if self._peek() != ":":
                 self._fail("after object key")
             self._at += 1
-        self._value_or_open(open_brackets)
-
-    def _next_in(self, open_brackets: t.List[str]) -> None:
-        self._space()
-        is_object = open_brackets[-1] == "{"
-        char = self._peek()
-        if char == ",":
-            self._at += 1
-            self._member(open_brackets)
-        elif char == ("}" if is_object else "]"):
-            self._at += 1
-            open_brackets.pop()
-        else:
-            self._fail("after object key:value pair" if is_object else "after array element")
+        return self._value(open_brackets)
 
     def _string(self) -> None:
         self._at += 1
@@ -182,20 +220,20 @@ class _Scanner:
         self._at += 1
 
     def _escape(self) -> None:
-        char = self._peek()
+        char = self._char()
         if char != "u" and char not in self._ESCAPES:
             self._fail("in string escape code")
         self._at += 1
         for _digit in range(4 if char == "u" else 0):
-            if self._peek() not in self._HEX:
+            if self._char() not in self._HEX:
                 self._fail("in \\u hexadecimal character escape")
             self._at += 1
 
     def _number(self) -> None:
-        if self._peek() == "-":
+        if self._char() == "-":
             self._at += 1
             self._need_digit("in numeric literal")
-        if self._text[self._at] == "0":
+        if self._char() == "0":
             self._at += 1
         else:
             self._digits()
@@ -205,13 +243,13 @@ class _Scanner:
             self._digits()
         if self._text[self._at : self._at + 1] in ("e", "E"):
             self._at += 1
-            if self._peek() in "+-":
+            if self._char() in "+-":
                 self._at += 1
             self._need_digit("in exponent of numeric literal")
             self._digits()
 
     def _need_digit(self, context: str) -> None:
-        if self._peek() not in self._DIGITS:
+        if self._char() not in self._DIGITS:
             self._fail(context)
 
     def _digits(self) -> None:
@@ -220,7 +258,7 @@ class _Scanner:
 
     def _literal(self, word: str) -> None:
         for expected in word:
-            if self._peek() != expected:
+            if self._char() != expected:
                 self._fail(f"in literal {word} (expecting {_quote_char(expected)})")
             self._at += 1
 
@@ -233,9 +271,15 @@ class _Scanner:
             raise _SyntaxError("unexpected end of JSON input")
         return self._text[self._at]
 
+    def _char(self) -> str:
+        """The next character where no blank is allowed; Go ends a document by scanning a blank."""
+        return self._text[self._at] if self._at < len(self._text) else " "
+
     def _fail(self, context: str) -> t.NoReturn:
-        # Go scans bytes and prints the first one of a longer character.
-        first_byte = self._text[self._at].encode("utf-8", "surrogatepass")[0]
+        # Go scans bytes and prints the first one of a longer character; `parse_bytes` keeps odd bytes as surrogates.
+        char = self._char()
+        odd = "\udc80" <= char <= "\udcff"
+        first_byte = ord(char) - 0xDC00 if odd else char.encode("utf-8", "surrogatepass")[0]
         raise _SyntaxError(f"invalid character {_quote_char(chr(first_byte))} {context}")
 
 

@@ -159,52 +159,88 @@ def _charge(nodes: t.Mapping[int, _Node], block: Block) -> int:
     return left
 
 
-def replay_outcomes(machine_state: MachineState, units: t.Sequence[AssignmentUnit]) -> t.Optional[t.List[Replay]]:
-    """Every outcome that the kubelet's random order of pods and containers can have, the sorted order first.
+@dataclass(frozen=True)
+class ReplayOutcomes:
+    """Different outcomes of the kubelet's random order, the sorted order's first.
 
-    None if there are too many orders to try.
+    `exhaustive` says whether every order was tried; else the likeliest to differ were.
     """
-    entangled = _entangled_pods(units)
-    if not _can_be_tried(entangled):
-        return None
-    outcomes = [replay(machine_state, units)]
+
+    replays: t.Tuple[Replay, ...]
+    exhaustive: bool = True
+
+
+def replay_outcomes(
+    machine_state: MachineState, units: t.Sequence[AssignmentUnit], group_sums: bool = True
+) -> ReplayOutcomes:
+    """What the kubelet's random order of pods and containers can come to.
+
+    :param group_sums: whether free and reserved count as sums over a group (see `compare`): then blocks of one group
+        are no reason to try another order, in whatever order they list its nodes
+    """
+    entangled = _entangled_pods(units, group_sums)
+    exhaustive = _can_be_tried(entangled)
+    replays = [replay(machine_state, units)]
     chosen = {(unit.pod, unit.container) for pod in entangled for unit in pod}
     rest = tuple(unit for unit in units if (unit.pod, unit.container) not in chosen)
-    for order in _orders(entangled):
+    for order in _orders(entangled) if exhaustive else _telling_orders(entangled):
         outcome = replay(machine_state, order + rest)
-        if all(outcome.machine_state != seen.machine_state for seen in outcomes):
-            outcomes.append(outcome)
-    return outcomes
+        if all(outcome.machine_state != seen.machine_state for seen in replays):
+            replays.append(outcome)
+    return ReplayOutcomes(tuple(replays), exhaustive)
 
 
-def _entangled_pods(units: t.Sequence[AssignmentUnit]) -> t.Tuple[t.Tuple[AssignmentUnit, ...], ...]:
-    """Units whose order matters, grouped by pod: they touch a node that another block uses in another affinity list."""
+_Pods = t.Tuple[t.Tuple[AssignmentUnit, ...], ...]
+
+
+def _entangled_pods(units: t.Sequence[AssignmentUnit], group_sums: bool) -> _Pods:
+    """Units whose order matters, grouped by pod: they touch a node that another block uses with other nodes."""
     affinities: t.Dict[int, t.Set[t.Tuple[int, ...]]] = {}
     for unit in units:
         for block in unit.blocks:
-            for node_id in block.numa_affinity or ():
-                affinities.setdefault(node_id, set()).add(block.numa_affinity or ())
+            affinity = block.numa_affinity or ()
+            for node_id in affinity:
+                affinities.setdefault(node_id, set()).add(tuple(sorted(affinity)) if group_sums else affinity)
     mixed = {node_id for node_id, seen in affinities.items() if len(seen) > 1}
     by_pod: t.Dict[str, t.List[AssignmentUnit]] = {}
-    for unit in units:
+    for unit in units if mixed else ():
         if any(node_id in mixed for block in unit.blocks for node_id in block.numa_affinity or ()):
             by_pod.setdefault(unit.pod, []).append(unit)
-    return tuple(tuple(pod) for pod in by_pod.values()) if mixed else ()
+    return tuple(tuple(pod) for pod in by_pod.values())
 
 
-def _can_be_tried(pods: t.Sequence[t.Tuple[AssignmentUnit, ...]]) -> bool:
+def _can_be_tried(pods: _Pods) -> bool:
     sizes = [len(pods), *map(len, pods)]
     return max(sizes) <= 6 and math.prod(map(math.factorial, sizes)) <= MAX_ORDERS
 
 
-def _orders(
-    pods: t.Sequence[t.Tuple[AssignmentUnit, ...]],
-) -> t.Iterator[t.Tuple[AssignmentUnit, ...]]:
+def _orders(pods: _Pods) -> t.Iterator[t.Tuple[AssignmentUnit, ...]]:
     """Go walks pods in a random order, and each pod's containers in a random order of their own."""
     for pod_order in itertools.permutations(pods):
         within = (itertools.permutations(pod) for pod in pod_order)
         for container_orders in itertools.product(*within):
             yield tuple(itertools.chain.from_iterable(container_orders))
+
+
+def _telling_orders(pods: _Pods) -> t.Iterator[t.Tuple[AssignmentUnit, ...]]:
+    """Where there are too many orders: every kind of unit last, and every two kinds last.
+
+    The last block of a node decides its group; units with the same affinities are of one kind.
+    """
+    units = tuple(itertools.chain.from_iterable(pods))
+    kinds = {tuple(block.numa_affinity for block in unit.blocks): unit for unit in units}
+    pairs = itertools.permutations(kinds.values(), 2)
+    for last in itertools.islice(itertools.chain(((unit,) for unit in kinds.values()), pairs), MAX_ORDERS):
+        yield _with_last(pods, last)
+
+
+def _with_last(pods: _Pods, last: t.Sequence[AssignmentUnit]) -> t.Tuple[AssignmentUnit, ...]:
+    """An order that the kubelet can walk, in which these units come last among their pods', and their pods last."""
+    places = {(unit.pod, unit.container): place for place, unit in enumerate(last)}
+    pod_places = {unit.pod: place for place, unit in enumerate(last)}
+    ordered = sorted(pods, key=lambda pod: pod_places.get(pod[0].pod, -1))
+    within = (sorted(pod, key=lambda unit: places.get((unit.pod, unit.container), -1)) for pod in ordered)
+    return tuple(itertools.chain.from_iterable(within))
 
 
 # --- comparison ------------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ Containers = t.FrozenSet[t.Tuple[str, str]]
 def assigned_containers(content: bytes) -> t.Optional[Containers]:
     """Whoever has an entry in any part of a file, whatever its checksums say; None where it is not even JSON."""
     try:
-        whole = gojson.parse(gojson.go_text(content))
+        whole = gojson.parse_bytes(content)
         parts = [gojson.parse(data) for data in _members(whole, "data") if isinstance(data, str) and data]
     except gojson.GoJsonError:
         return None

@@ -19,7 +19,6 @@ from .machine_state import (
     Shortfall,
     bad_blocks,
     compare,
-    replay,
     replay_outcomes,
 )
 from .state import MachineState, MemoryManagerState, assignment_units
@@ -81,10 +80,9 @@ def judge(
     bad = bad_blocks(defaults, units)
     if bad:
         return _judge_bad_blocks(state, defaults, bad)
-    outcomes = replay_outcomes(defaults, units)
-    if outcomes is None:
-        return _judge_first_order(state, replay(defaults, units), bound, group_sums)
-    return _judge_outcomes(state, outcomes, bound, group_sums)
+    outcomes = replay_outcomes(defaults, units, group_sums)
+    judged = _judge_outcomes(state, outcomes.replays, bound, group_sums)
+    return judged if outcomes.exhaustive else _without_proof(judged)
 
 
 def _judge_empty(state: MemoryManagerState, defaults: MachineState) -> Judgement:
@@ -106,14 +104,13 @@ def _judge_bad_blocks(state: MemoryManagerState, defaults: MachineState, bad: t.
     )
 
 
-def _judge_first_order(state: MemoryManagerState, first: Replay, bound: int, group_sums: bool) -> Judgement:
-    """Too many orders to try: what holds in every order decides, the rest is ambiguous."""
-    judged = _judge_order(state, first, bound, group_sums)
-    exact_static = [d for d in judged.differences if d.kind not in _ORDER_DEPENDENT]
-    if any(d.kind not in _ORDER_DEPENDENT for d in judged.unforgiven):
+def _without_proof(judged: Judgement) -> Judgement:
+    """Not every order was tried: a refusal stands, a good answer counts as ambiguous."""
+    if judged.exact.starts:
+        judged = replace(judged, exact=Outcome(None, (STATES_DIFFER,)))
+    if judged.verdict == REFUSE:
         return judged
-    exact = judged.exact if exact_static else Outcome(None, (STATES_DIFFER,))
-    return replace(judged, verdict=REFUSE, exact=exact, errors=(STATES_DIFFER,), ambiguous=True)
+    return replace(judged, verdict=REFUSE, errors=(STATES_DIFFER,), ambiguous=True)
 
 
 def _judge_outcomes(state: MemoryManagerState, outcomes: t.Sequence[Replay], bound: int, group_sums: bool) -> Judgement:

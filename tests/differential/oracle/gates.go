@@ -30,6 +30,8 @@ type gate struct {
 	Stage   string `json:"stage"`
 	Default bool   `json:"default"`
 	Locked  bool   `json:"locked"`
+	// Needs are the gates without which this one stops the kubelet when it is on.
+	Needs []string `json:"needs"`
 }
 
 // stageName spells GA, which the module writes as the empty string.
@@ -42,9 +44,9 @@ func stageName(prerelease string) string {
 
 // answerGates lists every gate that this release's kubelet accepts, by name.
 func answerGates(json.RawMessage) (any, error) {
-	gates := []gate{}
+	gates, needs := []gate{}, gateDependencies()
 	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
-		gates = append(gates, gate{string(name), stageName(string(spec.PreRelease)), spec.Default, spec.LockToDefault})
+		gates = append(gates, gate{string(name), stageName(string(spec.PreRelease)), spec.Default, spec.LockToDefault, needs[string(name)]})
 	}
 	sort.Slice(gates, func(a, b int) bool { return gates[a].Name < gates[b].Name })
 	return gates, nil

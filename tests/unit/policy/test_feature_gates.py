@@ -40,7 +40,7 @@ def findings(release: str, gates: t.Dict[str, bool], source: str = "/etc/k.yaml"
         ("1.32", "CPUManager", None),
         ("1.33", LEVEL, Gate("ALPHA", False, False)),
         ("1.37", LEVEL, Gate("BETA", True, False)),
-        ("1.37", PODS, Gate("BETA", False, False)),
+        ("1.37", PODS, Gate("BETA", False, False, (LEVEL,))),
         ("1.37", DRIFT, None),
     ],
 )
@@ -122,14 +122,20 @@ def test_unknown_gates_stop_the_kubelet(release: str, name: str, source: str, co
     ],
 )
 def test_other_findings(release: str, gates: t.Dict[str, bool], code: str, stops: bool) -> None:
-    assert [(one.code, one.stops_start) for one in findings(release, gates)] == [(code, stops)]
+    assert {(one.code, one.stops_start) for one in findings(release, gates)} == {(code, stops)}
 
 
 def test_text_of_a_locked_gate_and_of_a_dependency() -> None:
     locked = findings("1.33", {"MemoryManager": False})[0].kubelet_error
     assert locked == PANIC + "cannot set feature gate MemoryManager to false, feature is locked to true"
-    dependency = findings("1.37", {PODS: True, LEVEL: False})[0].kubelet_error
-    assert dependency == f"{PODS} is enabled, but depends on features that are disabled: [{LEVEL}]"
+    dependencies = [one.kubelet_error for one in findings("1.37", {PODS: True, LEVEL: False})]
+    assert f"{PODS} is enabled, but depends on features that are disabled: [{LEVEL}]" in dependencies
+
+
+def test_a_gate_that_is_on_by_default_needs_another_one() -> None:
+    assert [one.code for one in findings("1.34", {LEVEL: False})] == []
+    fields = [one.field for one in findings("1.37", {LEVEL: False})]
+    assert "featureGates.InPlacePodLevelResourcesVerticalScaling" in fields
 
 
 def test_gates_by_flag_come_first() -> None:

@@ -22,6 +22,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.gojson imp
     go_text,
     int_key,
     parse,
+    parse_bytes,
     quote,
 )
 
@@ -121,8 +122,13 @@ def test_surrogates(text: str, value: str) -> None:
 def test_depth() -> None:
     assert parse("[" * 900 + "]" * 900)
     assert parse("[" * 900 + '"\\ud800"' + "]" * 900)
-    for text in ("[" * (MAX_DEPTH + 1), '{"a":' * (MAX_DEPTH + 1), "[" * 10**6 + "]" * 10**6):
-        assert error_of(text) == "exceeded max depth"
+    assert parse("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    for text, char in (
+        ("[" * (MAX_DEPTH + 1), "["),
+        ('{"a":' * (MAX_DEPTH + 1), "{"),
+        ("[" * 10**6 + "]" * 10**6, "["),
+    ):
+        assert error_of(text) == f"invalid character '{char}' exceeded max depth"
 
 
 def test_size() -> None:
@@ -231,3 +237,28 @@ def test_any_bytes_are_text(data: bytes) -> None:
 @given(st.text(st.characters(codec="utf-8")))
 def test_what_is_quoted_is_read_back(text: str) -> None:
     assert parse(quote(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"nul", "invalid character ' ' in literal null (expecting 'l')"),
+        (b"-", "invalid character ' ' in numeric literal"),
+        (b"1.", "invalid character ' ' after decimal point in numeric literal"),
+        (b"1e", "invalid character ' ' in exponent of numeric literal"),
+        (b'"\\', "invalid character ' ' in string escape code"),
+        (b'"\\u12', "invalid character ' ' in \\u hexadecimal character escape"),
+        (b'{"a"', "unexpected end of JSON input"),
+        (b"{\xac}", "invalid character '\xac' looking for beginning of object key string"),
+        (b"[" * 10001, "invalid character '[' exceeded max depth"),
+    ],
+)
+def test_words_at_the_end_and_at_odd_bytes(data: bytes, message: str) -> None:
+    with pytest.raises(GoJsonError) as refused:
+        parse_bytes(data)
+    assert str(refused.value) == message
+
+
+def test_a_deep_value_is_read_as_far_as_anything_is_decoded() -> None:
+    deep = '{"a":' + "[" * 9000 + '"]"' + "]" * 9000 + ',"b":1}'
+    assert dict(parse(deep))["b"] == "1"

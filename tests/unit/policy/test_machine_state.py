@@ -99,14 +99,28 @@ def test_bad_blocks(bad: Block, code: str) -> None:
     assert found[0].error.startswith("[memorymanager] (pod: pod2, container: container1) the memory assignment uses ")
 
 
-def test_orders_only_where_the_order_matters() -> None:
-    assert len(replay_outcomes(defaults(TWO), units(block([0], 1), block([1], 1), block([0], 2))) or ()) == 1
-    assert len(replay_outcomes(defaults(TWO), units(block([0], 1), block([0, 1], 1))) or ()) == 2
+@pytest.mark.parametrize(
+    ("affinities", "group_sums", "outcomes"),
+    [
+        (([0], [1], [0]), True, 1),
+        (([0], [0, 1]), True, 2),
+        (([0, 1], [1, 0]), True, 1),
+        (([0, 1], [1, 0]), False, 2),
+    ],
+)
+def test_orders_only_where_the_order_matters(
+    affinities: t.Sequence[t.Sequence[int]], group_sums: bool, outcomes: int
+) -> None:
+    found = replay_outcomes(defaults(TWO), units(*(block(list(one), 1) for one in affinities)), group_sums)
+    assert (len(found.replays), found.exhaustive) == (outcomes, True)
 
 
-def test_too_many_orders_are_not_tried() -> None:
-    blocks = [block([0], 1 + number) for number in range(7)]
-    assert replay_outcomes(defaults(TWO), units(*blocks, block([0, 1], 1))) is None
+def test_of_too_many_orders_the_telling_ones_are_tried() -> None:
+    blocks = [block([0], 1 + number) for number in range(40)]
+    found = replay_outcomes(defaults(TWO), units(*blocks, block([1], 0), block([0, 1], 0)))
+    assert not found.exhaustive
+    cells = {tuple(one.machine_state[node].cells for node in (0, 1)) for one in found.replays}
+    assert ((0, 1), (1,)) in cells  # only where [0, 1] is last but one, one order in 1722
     assert MAX_ORDERS < 40320
 
 
