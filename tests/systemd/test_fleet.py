@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, The kubenode.memory authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Forty nodes: canary first, then batches; a node that fails stops the run, harms no other, and failed.limit goes on.
+
+Also: no choice of tags goes round a gate.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import typing as t
+
+import pytest
+
+from . import fleet
+from .fleet import Host
+
+VERDICTS = [
+    "refuse" if number in (7, 21) else "tolerable" if number % 4 == 0 else "match" for number in range(1, 41)
+]
+BATCHES = [1, 2, 4]
+FAILING = "node20"
+TAGS = [
+    ("--tags", "memmgr_validate"),
+    ("--tags", "memmgr_rebaseline"),
+    ("--tags", "kubelet_restart"),
+    ("--tags", "memmgr_report"),
+    ("--skip-tags", "always"),
+    ("--skip-tags", "memmgr_validate"),
+    ("--skip-tags", "kubelet_restart"),
+    ("--skip-tags", "memmgr_rebaseline"),
+    ("--start-at-task", "Re-baseline the state file"),
+    ("--start-at-task", "Bring the unit to its state"),
+]
+
+
+def drifted(hosts: t.Iterable[Host]) -> list[Host]:
+    return [host for host in hosts if host.verdict == "tolerable"]
+
+
+def require_safe(host: Host, original: str) -> None:
+    """The file is only written while the unit is stopped, a start has a file that starts, and the unit is not left down."""
+    assert host.active_state != "inactive", host.name
+    events = host.events()
+    if host.sha256() == original:
+        assert all(verb != "restart" for verb, _, _ in events), host.name
+        return
+    assert [verb for verb, _, _ in events][:2] == ["stop", "start"], host.name
+    stopped, started = events[0], events[1]
+    assert stopped[2] == original, host.name
+    assert started[2] == host.sha256(), host.name
+    assert stopped[1] <= host.state_file.stat().st_ctime <= started[1], host.name
+
+
+def test_forty_nodes_in_batches(tmp_path: pathlib.Path) -> None:
+    hosts, ansible = fleet.make(tmp_path, VERDICTS)
+    original = hosts[0].sha256()
+    failing = next(host for host in hosts if host.name == FAILING)
+    failing.break_unit()
+    work = [host.name for host in drifted(hosts)]
+    assert len(hosts) == 40 and len(work) == 10 and work[:7][-3] == FAILING
+
+    run = ansible.playbook("remediate", "--forks", "4", memmgr_serial=BATCHES)
+
+    assert run.code == 2, run.output
+    first_times = {host.name: host.events()[0][1] for host in hosts if host.events()}
+    done = sorted(first_times, key=first_times.__getitem__)
+    assert done[0] == work[0], "the canary was not the first"
+    assert set(done[:3]) == set(work[:3])
+    assert set(done) == set(work[:7]), "the run went on after the batch with the failed node"
+    for host in hosts:
+        require_safe(host, original)
+        if host.name in work[:7] and host is not failing:
+            assert host.active_state == "active" and host.sha256() != original, host.name
+        if host.name not in work[:7]:
+            assert host.sha256() == original and not host.events(), host.name
+    assert run.results()[FAILING]["status"] == "failed"
+    assert {run.results()[name]["status"] for name in work[7:]} == {"not_started"}
+    assert sorted(run.limit()) == sorted([FAILING, *work[7:], "node07", "node21"])
+
+    failing.break_unit(False)
+    failing.set_unit("activating")
+    again = ansible.playbook("remediate", "--forks", "4", "--limit", f"@{run.report}/failed.limit", memmgr_serial=BATCHES)
+
+    assert again.code == 0, again.output
+    assert sorted(again.limit()) == ["node07", "node21"]
+    for host in drifted(hosts):
+        require_safe(host, original)
+        assert host.sha256() != original, host.name
+        assert host.active_state == "active" or host is failing, host.name
+    assert sum(verb == "stop" for host in hosts for verb, _, _ in host.events()) == 10
+
+
+@pytest.mark.parametrize("tags", TAGS, ids=" ".join)
+def test_no_choice_of_tags_goes_round_a_gate(tags: tuple[str, str], tmp_path: pathlib.Path) -> None:
+    hosts, ansible = fleet.make(tmp_path, ["tolerable", "refuse"])
+    original = hosts[0].sha256()
+    run = ansible.playbook("remediate", *tags, memmgr_serial=["100%"])
+    for host in hosts:
+        require_safe(host, original)
+    assert hosts[1].sha256() == original and not hosts[1].events(), run.output
+    assert (hosts[0].sha256() != original) == (tags == ("--tags", "memmgr_rebaseline")), run.output
+
+
+def test_a_killed_run_is_finished_by_the_next(tmp_path: pathlib.Path) -> None:
+    """Left by a run that was killed between its stop and its start: a node whose file is right, and a note."""
+    hosts, ansible = fleet.make(tmp_path, ["match", "match"])
+    for host in hosts:
+        host.set_unit("inactive")
+    (hosts[0].root / "run/kubenode-memory.stopped").write_text("activating\n")
+    run = ansible.playbook("remediate", memmgr_serial=["100%"])
+    assert run.code == 0, run.output
+    assert [host.active_state for host in hosts] == ["active", "inactive"]
+    assert not (hosts[0].root / "run/kubenode-memory.stopped").exists()

@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, The kubenode.memory authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real kubelets as systemd units: they refuse after a drift, and the playbook brings them back with every pin kept.
+
+The tests are one story, told in this order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import pytest
+from kubelet.harness import apiserver as api
+from kubelet.harness.process import until
+from kubelet.harness.topology import GIB, TWO_NODES
+
+from .controller import Controller
+from .nodes import STATE_FILE, Node
+
+IMAGE = 45272
+MOVED = TWO_NODES.moved(n0=-IMAGE, n1=IMAGE)
+PAGES = TWO_NODES.moved(n0=-12)
+REFUSAL = "the expected machine state is different from the real one"
+PODS = {"cache": "20Gi", "database": "18Gi"}
+
+
+@dataclasses.dataclass
+class Story:
+    """The pins and the pods of each node, as they were before anything happened."""
+
+    entries: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    uids: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def story(server: api.Api, workers: list[Node]) -> Story:
+    """Two Guaranteed pods on each node, admitted and pinned."""
+    told = Story()
+    for worker in workers:
+        for pod, size in PODS.items():
+            name = f"{pod}-{worker.node_name}"
+            limits = {"app": {"cpu": "50m", "memory": size}}
+            told.uids[name] = server.create_pod(api.guaranteed_pod(name, worker.node_name, limits))
+    for worker in workers:
+        uids = {uid for name, uid in told.uids.items() if name.endswith(worker.node_name)}
+        until("the pods are pinned", lambda w=worker, u=uids: u == set(w.state.get("entries", {})), 60)  # type: ignore[misc]
+        told.entries[worker.name] = worker.state["entries"]
+    return told
+
+
+def reboot(worker: Node, topology: t.Any) -> None:
+    """The kubelet stops, the machine is another, the kubelet starts by itself."""
+    worker.systemctl("stop", "kubelet")
+    worker.boot_with(topology)
+    worker.systemctl("start", "kubelet")
+
+
+def heartbeat(server: api.Api, worker: Node) -> tuple[str, str]:
+    """(status, boot id) of the node in the API."""
+    status = server.call("GET", f"/api/v1/nodes/{worker.node_name}")["status"]
+    ready = next(c for c in status["conditions"] if c["type"] == "Ready")
+    return ready["status"], status["nodeInfo"]["bootID"]
+
+
+def boot_id(worker: Node) -> str:
+    return worker.read("/proc/sys/kernel/random/boot_id").strip()
+
+
+def test_kubelets_refuse_after_a_drift(workers: list[Node], story: Story) -> None:
+    for worker in workers:
+        reboot(worker, MOVED)
+    for worker in workers:
+        worker.await_crash_loop()
+        assert REFUSAL in worker.log()
+
+
+def test_check_mode_touches_nothing(ansible: Controller, workers: list[Node], story: Story) -> None:
+    before = [worker.read(STATE_FILE) for worker in workers]
+    run = ansible.playbook("remediate", "--check", "--diff", memmgr_serial=["100%"])
+    assert run.code == 0, run.output
+    assert [worker.read(STATE_FILE) for worker in workers] == before
+    assert all(worker.exec("ls", "/var/lib", check=False).find("kubenode-memory") < 0 for worker in workers)
+    assert "NUMA node 0  memory  total" in run.output
+    assert all(run.results()[worker.name]["remedy"]["status"] == "planned" for worker in workers)
+
+
+def test_remediate_brings_them_back(
+    ansible: Controller, server: api.Api, workers: list[Node], story: Story
+) -> None:
+    run = ansible.playbook("remediate", memmgr_serial=["100%"])
+    assert run.code == 0, run.output
+    for worker in workers:
+        assert run.results()[worker.name]["remedy"]["status"] == "rebaselined"
+        assert run.results()[worker.name]["verdict"] == "match"
+        assert worker.unit("ActiveState")["ActiveState"] == "active"
+        assert heartbeat(server, worker) == ("True", boot_id(worker))
+        assert worker.state["entries"] == story.entries[worker.name]
+        assert worker.state["machineState"]["0"]["memoryMap"]["memory"]["total"] == MOVED.nodes[0].memory * 1024
+        assert "data" in worker.state or worker.release < "v1.37"
+    assert {name: server.pod(name)["metadata"]["uid"] for name in story.uids} == story.uids
+    assert run.limit() == []
+
+
+def test_second_run_changes_nothing(ansible: Controller, workers: list[Node], story: Story) -> None:
+    before = [worker.unit("InvocationID", "NRestarts") for worker in workers]
+    run = ansible.playbook("remediate")
+    assert run.code == 0, run.output
+    assert [worker.unit("InvocationID", "NRestarts") for worker in workers] == before
+    assert all(run.recap(worker.name)["changed"] == 0 for worker in workers)
+
+
+def test_healthy_kubelet_is_left_alone(ansible: Controller, workers: list[Node], story: Story) -> None:
+    """Memory that changes under a running kubelet counts at its next start; it is not stopped for that."""
+    worker = workers[0]
+    before = worker.unit("InvocationID"), worker.read(STATE_FILE)
+    worker.boot_with(TWO_NODES)
+    run = ansible.playbook("remediate", "--limit", worker.name)
+    worker.boot_with(MOVED)
+    assert run.code == 0, run.output
+    assert run.results()[worker.name]["remedy"]["status"] == "left_running"
+    assert (worker.unit("InvocationID"), worker.read(STATE_FILE)) == before
+
+
+def test_failed_start_stops_the_run_and_harms_no_other(
+    ansible: Controller, server: api.Api, workers: list[Node], story: Story
+) -> None:
+    """The judgement cannot know that the container runtime is broken on one node."""
+    broken, sound = workers
+    for worker in workers:
+        reboot(worker, PAGES)
+    for worker in workers:
+        worker.await_crash_loop()
+    broken.systemctl("mask", "--runtime", "--now", "containerd.service")
+    run = ansible.playbook("remediate", memmgr_serial=["100%"], kubelet_restart_timeout=16)
+    assert run.code == 2, run.output
+    assert run.limit() == [broken.name]
+    assert run.results()[broken.name]["remedy"]["status"] == "failed"
+    assert run.results()[sound.name]["verdict"] == "match"
+    assert heartbeat(server, sound) == ("True", boot_id(sound))
+    broken.systemctl("unmask", "--runtime", "containerd.service")
+    broken.systemctl("start", "containerd.service")
+    until("systemd has brought it back", lambda: heartbeat(server, broken) == ("True", boot_id(broken)), 60)
+    for worker in workers:
+        assert worker.state["entries"] == story.entries[worker.name]
+
+
+def test_real_loss_is_reported_and_reset_by_decision_only(
+    ansible: Controller, server: api.Api, workers: list[Node], story: Story
+) -> None:
+    worker = workers[1]
+    before = worker.read(STATE_FILE)
+    reboot(worker, TWO_NODES.moved(n1=-16 * GIB))
+    worker.await_crash_loop()
+
+    run = ansible.playbook("remediate", "--limit", worker.name)
+    assert run.code == 0, run.output
+    assert run.results()[worker.name]["verdict"] == "refuse"
+    assert run.limit() == [worker.name]
+    codes = [one["code"] for one in run.results()[worker.name]["findings"] if one["severity"] == "stops_start"]
+
+    refused = ansible.playbook("reset_refused.yml", "--limit", worker.name, reset_codes=codes)
+    assert refused.code == 0, refused.output
+    assert worker.read(STATE_FILE) == before
+    assert worker.unit("ActiveState")["ActiveState"] == "activating"
+
+    for pod in PODS:
+        server.delete_pod(f"{pod}-{worker.node_name}")
+    done = ansible.playbook("reset.yml", "--limit", worker.name, reset_codes=codes)
+    assert done.code == 0, done.output
+    assert heartbeat(server, worker) == ("True", boot_id(worker))
+    assert "entries" not in worker.state
+    backup = worker.exec("sh", "-c", "cat $(ls -d /var/lib/kubenode-memory/backups/* | tail -n 1)")
+    assert backup == before
