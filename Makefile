@@ -5,7 +5,7 @@ SHELL := /bin/sh
 PYTHON ?= python3
 WORK := .work
 HERE := $(WORK)/collections/ansible_collections/kubenode/memory
-MYPY_DIRS := module_utils modules filter action
+MYPY_DIRS := module_utils modules filter action plugin_utils
 
 export PYTHON
 export LC_ALL := C.UTF-8

@@ -175,7 +175,7 @@ def with_configuration(reading: NodeReading, effective: EffectiveConfiguration) 
     """The same node with another configuration, such as one that is yet to be written."""
     configuration = effective.configuration
     reservation, more = _reservation(configuration, reading.subject.machine)
-    stops = start_findings(configuration, reading.cgroups)
+    stops = start_findings(configuration, reading.cgroups) if reading.kubelet.found else ()
     subject = replace(
         reading.subject,
         policy=configuration.memory_manager_policy,

@@ -140,7 +140,7 @@ def settle(chunk: Chunk, names: t.Sequence[str], request: Json, answer: Json, ta
     """Compare one start; where map order may be the reason for a difference, the kubelet is asked more often."""
     ours = judge(request, chunk.release)
     reason = disagreement(request, answer, ours)
-    if reason or len(verdicts(answer)) > 1:
+    if reason or ours.will_start is None or len(verdicts(answer)) > 1:
         answer = oracle_of(chunk.release).ask([dict(request, repeat=REPEAT_IN_DOUBT, logs=True)])[0]
         reason = disagreement(request, answer, ours)
     tally.kinds[chunk.release, outcome_kind(request, answer)] += 1
