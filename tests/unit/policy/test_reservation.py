@@ -58,6 +58,10 @@ def test_percentages(row: Row) -> None:
 
 def test_float64_would_be_wrong() -> None:
     assert float32(0.05) != 0.05
+    # 0.7 is made a float32 before the division, too: 32 bytes of 64 GiB
+    quantity = hard_eviction_reservation(threshold("0.7%"), CAPACITY)
+    assert quantity is not None
+    assert quantity.value() == 481036320
 
 
 @pytest.mark.parametrize(
