@@ -183,6 +183,7 @@ def with_configuration(reading: NodeReading, effective: EffectiveConfiguration) 
         reservation=reservation,
         policy_options=configuration.memory_manager_policy_options,
         feature_gates=configuration.feature_gates,
+        overridden_gates=configuration.overridden_gates,
         gate_sources=configuration.sources,
         findings=reading.kubelet.findings + effective.findings + more + stops + reading.machine_findings,
     )

@@ -26,7 +26,6 @@ def guard_tolerance(root: HostRoot) -> t.Optional[str]:
         return None
     values = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if len(values) != 1:
-        raise NodeError(
-            f"{root.display(TOLERANCE_FILE)} has {len(values)} values; write one line: auto, off or a quantity such as 128Mi."
-        )
+        where, count = root.display(TOLERANCE_FILE), len(values)
+        raise NodeError(f"{where} has {count} values; write one line: auto, off or a quantity such as 128Mi.")
     return values[0]

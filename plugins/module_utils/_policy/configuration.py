@@ -62,6 +62,8 @@ class KubeletConfiguration:
     went through the serialisation before a drop-in merge: its quantities are in canonical text then (semantics 3.4,
     point 3); those that a drop-in or a flag gives are as written.
 
+    `overridden_gates` are those to which a flag gives another value than the files; the kubelet reads the files' first.
+
     `sources` says where a field's value comes from: a path, `flag --NAME` or `default`. Its names are the kubelet's
     (`memoryManagerPolicy`); a key of a map is `featureGates.NAME`, `evictionHard.memory.available` and so on.
     """
@@ -70,6 +72,7 @@ class KubeletConfiguration:
     memory_manager_policy_options: t.Mapping[str, str] = field(default_factory=dict)
     reserved_memory: t.Tuple[MemoryReservation, ...] = ()
     feature_gates: t.Mapping[str, bool] = field(default_factory=dict)
+    overridden_gates: t.Mapping[str, bool] = field(default_factory=dict)
     system_reserved: t.Mapping[str, str] = field(default_factory=dict)
     kube_reserved: t.Mapping[str, str] = field(default_factory=dict)
     eviction_hard: t.Optional[t.Mapping[str, str]] = None
@@ -171,6 +174,7 @@ class _Merge:
         self._findings: t.List[Finding] = []
         self._unknown: t.List[UnknownField] = []
         self._reserialised = False
+        self._overridden_gates: t.Mapping[str, bool] = {}
 
     def main_file(self, document: Document) -> None:
         self._warn_duplicates(document)
@@ -268,7 +272,9 @@ class _Merge:
             self._sources = {key: path for key, path in self._sources.items() if not key.startswith(name + ".")}
         self._record_sources({name: value}, source)
         if name == "featureGates":
-            value = {**(self._fields.get(name) or {}), **value}
+            of_files = self._fields.get(name) or {}
+            self._overridden_gates = {gate: on for gate, on in of_files.items() if value.get(gate, on) != on}
+            value = {**of_files, **value}
         self._fields[name] = value
 
     def _record_sources(self, fields: t.Mapping[str, t.Any], source: str) -> None:
@@ -318,6 +324,7 @@ class _Merge:
             memory_manager_policy_options=fields.get("memoryManagerPolicyOptions", {}),
             reserved_memory=tuple(map(_reservation, fields.get("reservedMemory", ()))),
             feature_gates=fields.get("featureGates", {}),
+            overridden_gates=self._overridden_gates,
             system_reserved=fields.get("systemReserved", {}),
             kube_reserved=fields.get("kubeReserved", {}),
             eviction_hard=fields.get("evictionHard"),

@@ -60,6 +60,7 @@ class Subject:
     reservation: t.Optional[ResourceList] = None
     policy_options: t.Mapping[str, str] = field(default_factory=dict)
     feature_gates: t.Mapping[str, bool] = field(default_factory=dict)
+    overridden_gates: t.Mapping[str, bool] = field(default_factory=dict)
     gate_sources: t.Mapping[str, str] = field(default_factory=dict)
     listed_gates: t.Optional[t.FrozenSet[str]] = None
     iomem: t.Optional[str] = None
@@ -316,7 +317,9 @@ def _release_findings(subject: Subject) -> t.Tuple[Finding, ...]:
 
 def _gate_findings(subject: Subject) -> t.Tuple[Finding, ...]:
     return tuple(
-        feature_gates.gate_findings(subject.rules, subject.feature_gates, subject.gate_sources, subject.listed_gates)
+        feature_gates.gate_findings(
+            subject.rules, subject.feature_gates, subject.gate_sources, subject.listed_gates, subject.overridden_gates
+        )
     )
 
 

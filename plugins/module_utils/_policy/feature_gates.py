@@ -114,10 +114,12 @@ def gate_findings(
     configured: t.Mapping[str, bool],
     sources: t.Mapping[str, str],
     listed: t.Optional[t.FrozenSet[str]],
+    overridden: t.Optional[t.Mapping[str, bool]] = None,
 ) -> t.List[Finding]:
     """What the configured gates do to this kubelet; gates given by flag stop it before the file is read.
 
     :param sources: `featureGates.NAME` to where the gate is set; a flag's source begins with `flag`
+    :param overridden: values of the files in whose place a flag puts others: too late, if the kubelet stops at them
     """
     by_flag = {name: value for name, value in configured.items() if _is_flag(sources, name)}
     in_file = {name: value for name, value in configured.items() if name not in by_flag}
@@ -125,7 +127,10 @@ def gate_findings(
     for names in (by_flag, in_file):
         for name, value in sorted(names.items()):
             found.extend(_one_gate(release, name, value, sources.get("featureGates." + name), listed))
-    return found + _dependency_findings(release, configured)
+    for name, value in sorted((overridden or {}).items()):
+        found.extend(_one_gate(release, name, value, "a configuration file", listed))
+    together = _dependency_findings(release, {**configured, **(overridden or {})})
+    return found + together + [one for one in _dependency_findings(release, configured) if one not in together]
 
 
 def _is_flag(sources: t.Mapping[str, str], name: str) -> bool:

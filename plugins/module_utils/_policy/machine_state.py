@@ -179,8 +179,10 @@ def replay_outcomes(
         are no reason to try another order, in whatever order they list its nodes
     """
     entangled = _entangled_pods(units, group_sums)
-    exhaustive = _can_be_tried(entangled)
     replays = [replay(machine_state, units)]
+    if not entangled:
+        return ReplayOutcomes(tuple(replays))
+    exhaustive = _can_be_tried(entangled)
     chosen = {(unit.pod, unit.container) for pod in entangled for unit in pod}
     rest = tuple(unit for unit in units if (unit.pod, unit.container) not in chosen)
     for order in _orders(entangled) if exhaustive else _telling_orders(entangled):

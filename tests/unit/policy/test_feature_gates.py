@@ -154,3 +154,14 @@ def test_removed_means_that_an_older_release_knew_it() -> None:
     assert was_removed(Release(1, 36), "MemoryManager")
     assert not was_removed(Release(1, 35), "MemoryManager")
     assert not was_removed(Release(1, 37), "NoSuchGate")
+
+
+def test_a_flag_does_not_mend_what_a_file_says() -> None:
+    sources = {"featureGates.MemoryManager": "flag --feature-gates", "featureGates." + LEVEL: "flag --feature-gates"}
+    found = gate_findings(Release(1, 34), {"MemoryManager": True}, sources, None, {"MemoryManager": False})
+    assert [one.code for one in found if one.stops_start] == ["gate_locked"]
+    assert found[-1].kubelet_error == PANIC + (
+        "cannot set feature gate MemoryManager to false, feature is locked to true"
+    )
+    codes = {one.code for one in gate_findings(Release(1, 37), {LEVEL: True}, sources, None, {LEVEL: False})}
+    assert codes == {"gate_dependency"}
