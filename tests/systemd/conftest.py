@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import typing as t
@@ -39,10 +40,9 @@ def workers(lab_root: pathlib.Path, server: api.Api) -> t.Iterator[list[nodes.No
     """One node of each release; the first has a name of its own in the API."""
     image = nodes.run(str(nodes.HERE / "image.sh")).strip()
     names = [f"worker-{letter}-{lab_root.name[-4:].lower().replace('_', 'x')}" for letter in "ab"]
-    with (
-        nodes.node(lab_root, image, names[0], V134, 2, server, "first") as first,
-        nodes.node(lab_root, image, names[1], V137, 3, server) as second,
-    ):
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(nodes.node(lab_root, image, names[0], V134, 2, server, "first"))
+        second = stack.enter_context(nodes.node(lab_root, image, names[1], V137, 3, server))
         for worker in (first, second):
             api.ready(server, worker.node_name, 90)
         yield [first, second]

@@ -19,7 +19,7 @@ from . import nodes
 
 ROOT = nodes.HERE.parents[1]
 LOGS = ROOT / ".work/logs/systemd"
-SECONDS = 600
+SECONDS = 1200
 ENVIRONMENT = {
     "ANSIBLE_NOCOLOR": "1",
     "ANSIBLE_PIPELINING": "1",

@@ -55,13 +55,24 @@ class Host:
     def lay_out(self) -> None:
         """A kubelet that crash-loops where its file is not today's machine, and runs where it is."""
         recorded = state.v1(state.of_machine(numa.TWO_NODES, RESERVED, PODS))
-        NodeDirectory(self.root, NodeFiles(topology=MACHINES[self.verdict], config=static(), state=recorded)).lay_out(())
+        NodeDirectory(self.root, NodeFiles(topology=MACHINES[self.verdict], config=static(), state=recorded)).lay_out(
+            ()
+        )
         (self.root / "run").mkdir(exist_ok=True)
         self.units.mkdir(exist_ok=True)
         self.set_unit("active" if self.verdict == "match" else "activating")
+        if self.verdict == "match":
+            self._run_process()
         link = self.units / f"{self.unit}.state_file"
         with contextlib.suppress(FileExistsError):
             link.symlink_to(self.state_file)
+
+    def _run_process(self) -> None:
+        """What /proc shows of a kubelet that runs."""
+        process = self.root / "proc/4242"
+        process.mkdir(parents=True, exist_ok=True)
+        (process / "stat").write_text("4242 (kubelet) S 1 " + "0 " * 17 + "4200 0\n", encoding="ascii")
+        (process / "cmdline").write_bytes(b"/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0")
 
     def set_unit(self, active_state: str) -> None:
         (self.units / self.unit).write_text(active_state + "\n")

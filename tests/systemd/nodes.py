@@ -75,9 +75,9 @@ done
 """
 
 
-def run(*command: str, check: bool = True) -> str:
+def run(*command: str, check: bool = True, stdin: str = "") -> str:
     """The standard output of a command; its standard error is in the exception if it fails."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if check and done.returncode:
         raise AssertionError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -99,8 +99,8 @@ class Node:
         """The name of its Node object."""
         return self.named or self.name
 
-    def exec(self, *command: str, check: bool = True) -> str:
-        return run(*PODMAN, "exec", self.name, *command, check=check)
+    def exec(self, *command: str, check: bool = True, stdin: str = "") -> str:
+        return run(*PODMAN, "exec", "--interactive", self.name, *command, check=check, stdin=stdin)
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the node."""

@@ -9,6 +9,7 @@ The tests are one story, told in this order.
 from __future__ import annotations
 
 import dataclasses
+import time
 import typing as t
 
 import pytest
@@ -23,7 +24,8 @@ IMAGE = 45272
 MOVED = TWO_NODES.moved(n0=-IMAGE, n1=IMAGE)
 PAGES = TWO_NODES.moved(n0=-12)
 REFUSAL = "the expected machine state is different from the real one"
-PODS = {"cache": "20Gi", "database": "18Gi"}
+PODS = ("cache", "database")
+PODS_DIRECTORY = "/var/lib/kubelet/pods"
 
 
 @dataclasses.dataclass
@@ -36,18 +38,25 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(server: api.Api, workers: list[Node]) -> Story:
-    """Two Guaranteed pods on each node, admitted and pinned."""
+    """Pods that came and went: `early` held NUMA node 0 while `cache` was placed, and made room for `database`."""
     told = Story()
     for worker in workers:
-        for pod, size in PODS.items():
-            name = f"{pod}-{worker.node_name}"
-            limits = {"app": {"cpu": "50m", "memory": size}}
-            told.uids[name] = server.create_pod(api.guaranteed_pod(name, worker.node_name, limits))
-    for worker in workers:
-        uids = {uid for name, uid in told.uids.items() if name.endswith(worker.node_name)}
-        until("the pods are pinned", lambda w=worker, u=uids: u == set(w.state.get("entries", {})), 60)  # type: ignore[misc]
+        early = admit(server, worker, "early", "20Gi")
+        told.uids[f"cache-{worker.node_name}"] = admit(server, worker, "cache", "18Gi")
+        server.delete_pod(f"early-{worker.node_name}")
+        until("early is gone", lambda w=worker, u=early: u not in w.exec("ls", PODS_DIRECTORY), 60)  # type: ignore[misc]
+        told.uids[f"database-{worker.node_name}"] = admit(server, worker, "database", "12Gi")
         told.entries[worker.name] = worker.state["entries"]
+        assert len(told.entries[worker.name]) == 2
     return told
+
+
+def admit(server: api.Api, worker: Node, name: str, size: str) -> str:
+    """Bind a Guaranteed pod to a node and wait until it is pinned; returns its UID."""
+    limits = {"app": {"cpu": "50m", "memory": size}}
+    uid = server.create_pod(api.guaranteed_pod(f"{name}-{worker.node_name}", worker.node_name, limits))
+    until(f"{name} is pinned", lambda: uid in worker.state.get("entries", {}), 60)
+    return uid
 
 
 def reboot(worker: Node, topology: t.Any) -> None:
@@ -62,6 +71,17 @@ def heartbeat(server: api.Api, worker: Node) -> tuple[str, str]:
     status = server.call("GET", f"/api/v1/nodes/{worker.node_name}")["status"]
     ready = next(c for c in status["conditions"] if c["type"] == "Ready")
     return ready["status"], status["nodeInfo"]["bootID"]
+
+
+@pytest.fixture
+def record(capsys: pytest.CaptureFixture[str]) -> t.Callable[[str], None]:
+    """Print a line of the comparison past pytest's capture."""
+
+    def say(line: str) -> None:
+        with capsys.disabled():
+            print("\n  " + line, end="")
+
+    return say
 
 
 def boot_id(worker: Node) -> str:
@@ -86,9 +106,7 @@ def test_check_mode_touches_nothing(ansible: Controller, workers: list[Node], st
     assert all(run.results()[worker.name]["remedy"]["status"] == "planned" for worker in workers)
 
 
-def test_remediate_brings_them_back(
-    ansible: Controller, server: api.Api, workers: list[Node], story: Story
-) -> None:
+def test_remediate_brings_them_back(ansible: Controller, server: api.Api, workers: list[Node], story: Story) -> None:
     run = ansible.playbook("remediate", memmgr_serial=["100%"])
     assert run.code == 0, run.output
     for worker in workers:
@@ -144,6 +162,38 @@ def test_failed_start_stops_the_run_and_harms_no_other(
     until("systemd has brought it back", lambda: heartbeat(server, broken) == ("True", boot_id(broken)), 60)
     for worker in workers:
         assert worker.state["entries"] == story.entries[worker.name]
+
+
+def test_side_by_side_with_deleting_the_file(
+    ansible: Controller, server: api.Api, workers: list[Node], story: Story, record: t.Callable[[str], None]
+) -> None:
+    """The same node, the same drift and the same loss, with what people do today; the guide has the table."""
+    worker, pins = workers[0], story.entries[workers[0].name]
+    kept = worker.read(STATE_FILE)
+    rows = {}
+    for event, topology in (("drift", MOVED), ("loss", TWO_NODES.moved(n1=-8 * GIB))):
+        for way, playbook in (("remediate", "remediate"), ("delete", "delete.yml")):
+            worker.systemctl("stop", "kubelet")
+            worker.exec("sh", "-c", f"cat >{STATE_FILE}", stdin=kept)
+            reboot(worker, topology)
+            worker.await_crash_loop()
+            begin = time.monotonic()
+            run = ansible.playbook(playbook, "--limit", worker.name)
+            seconds = time.monotonic() - begin
+            assert run.code == 0, run.output
+            same, state = pins_kept(worker, pins), worker.unit("ActiveState")["ActiveState"]
+            rows[event, way] = (same, state)
+            record(f"{event:<6} {way:<10} {same} of {len(pins)} pins kept, unit {state}, {seconds:.0f} s")
+    assert rows["drift", "remediate"] == (2, "active")
+    assert rows["drift", "delete"][0] < 2
+    assert rows["loss", "remediate"] == (2, "activating")
+    assert rows["loss", "delete"][1] == "active"
+
+
+def pins_kept(worker: Node, pins: t.Mapping[str, t.Any]) -> int:
+    """How many pods have the pins that they had, once all of them are pinned."""
+    until("its pods are pinned", lambda: set(worker.state.get("entries", {})) == set(pins), 60)
+    return sum(worker.state["entries"][uid] == pins[uid] for uid in pins)
 
 
 def test_real_loss_is_reported_and_reset_by_decision_only(
