@@ -76,8 +76,8 @@ RETURN = r"""
 _value:
   description:
     - What M(kubenode.memory.memmgr_validate) returns, without what it says of the kubelet and of the boot.
-    - C(machine_state_after) is added, the machine state that is in force after a good start or a re-baseline, in the form
-      of the state file, else null.
+    - C(machine_state_after) is added, the machine state that is in force after a good start or a re-baseline, in the
+      form of the state file, else null.
   type: dict
 """
 
