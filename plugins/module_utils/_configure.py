@@ -412,12 +412,17 @@ def _write(root: HostRoot, decision: Decision) -> t.Tuple[Restore, ...]:
 
 def _before(root: HostRoot, decision: Decision) -> t.Iterator[t.Tuple[str, t.Optional[bytes]]]:
     """Each file that is about to be written, with its content."""
+    yield from _files(decision)
+    yield RECORD, _content(root, RECORD)
+
+
+def _files(decision: Decision) -> t.Iterator[t.Tuple[str, t.Optional[bytes]]]:
+    """The files of the node's configuration that change."""
     place = decision.target.place
     if decision.change.edits:
         yield place.path, decision.target.content
     if place.patch is not None and decision.patch != decision.patch_before:
         yield place.patch, decision.patch_before
-    yield RECORD, _content(root, RECORD)
 
 
 def _save(root: HostRoot, path: str, content: t.Optional[bytes]) -> Restore:
@@ -474,6 +479,7 @@ def present_outcome(outcome: Outcome) -> t.Dict[str, t.Any]:
             "kubeadm_patch": place.patch,
         },
         "settings": {one.field: _previous(one) for one in decision.change.settings},
+        "files": [path for path, _ in _files(decision)],
         "edits": [_present_edit(edit) for edit in decision.change.edits],
         "kept": [one.field for one in decision.change.kept],
         "overridden": [present_finding(finding) for finding in decision.overridden],

@@ -182,6 +182,12 @@ settings:
   returned: always
   type: dict
   sample: {"memoryManagerPolicy": {"value": "Static", "previous": "None"}}
+files:
+  description: Paths of the files that change.
+  returned: always
+  type: list
+  elements: str
+  sample: [/var/lib/kubelet/config.yaml]
 edits:
   description: What this run changes. An edit without a value removes the setting.
   returned: always
