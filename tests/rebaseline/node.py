@@ -30,7 +30,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.state impo
     assignment_units,
 )
 from ansible_collections.kubenode.memory.plugins.module_utils._preflight import Request
-from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import Outcome, Plan, run
+from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import POINTS, Outcome, Plan, run
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -41,6 +41,8 @@ POD = "3bd07f8c-6d8c-4e57-a8a1-3f7e6b0e4a8e"
 LATE_POD = "9c2ff0de-1c2b-4b6f-8f0e-52a1f4f6f0aa"
 BOOT = "0b4b8dd4-5b4c-4a59-9d1f-9b0f5f4f7a11"
 NOW = 1_770_000_000.5
+
+POINTS_BEFORE_THE_LAST_LOOK = POINTS[:-1]
 
 STATE_FILE = "/var/lib/kubelet/memory_manager_state"
 OURS = "/var/lib/kubenode-memory"
@@ -56,7 +58,7 @@ Pods = t.Mapping[str, t.Sequence[t.Tuple[t.Sequence[int], int]]]
 PINNED: Pods = {POD: (((0,), 512 * MIB),)}
 
 
-def state_of(totals: t.Sequence[int], pods: Pods = PINNED, pod_entries: Pods = {}) -> MemoryManagerState:
+def state_of(totals: t.Sequence[int], pods: Pods = PINNED, pod_entries: t.Optional[Pods] = None) -> MemoryManagerState:
     """What a kubelet records on a machine with these totals; each pod has one container of one memory block each."""
 
     def blocks(pod: t.Sequence[t.Tuple[t.Sequence[int], int]]) -> t.Tuple[Block, ...]:
@@ -66,7 +68,7 @@ def state_of(totals: t.Sequence[int], pods: Pods = PINNED, pod_entries: Pods = {
         "Static",
         {},
         {uid: {"app": blocks(pod)} for uid, pod in pods.items()},
-        {uid: blocks(pod) for uid, pod in pod_entries.items()},
+        {uid: blocks(pod) for uid, pod in (pod_entries or {}).items()},
     )
     machine = MachineInfo(tuple(NumaNode(index, size) for index, size in enumerate(totals)))
     reserved = tuple(MemoryReservation(index, {"memory": str(size)}) for index, size in enumerate(RESERVED))

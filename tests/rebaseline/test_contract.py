@@ -13,20 +13,6 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from rebaseline.node import (
-    BOOT,
-    BOUND,
-    GIB,
-    LATE_POD,
-    MIB,
-    OURS,
-    PINNED,
-    POD,
-    RECORDED,
-    STATE_FILE,
-    DriftedNode,
-    state_of,
-)
 
 from ansible_collections.kubenode.memory.plugins.module_utils._node import writer
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
@@ -40,6 +26,20 @@ from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import
     Plan,
     present_outcome,
     run,
+)
+from rebaseline.node import (
+    BOOT,
+    BOUND,
+    GIB,
+    LATE_POD,
+    MIB,
+    OURS,
+    PINNED,
+    POD,
+    RECORDED,
+    STATE_FILE,
+    DriftedNode,
+    state_of,
 )
 
 NODE_LAYER = Path(writer.__file__).parent

@@ -15,11 +15,11 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from rebaseline.node import KIB, OURS, DriftedNode
-from rebaseline.tracer import KILL, MACHINE, NAMES, Call, run_traced
 
 from ansible_collections.kubenode.memory.plugins.module_utils._node.writer import TEMPORARY
 from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import POINTS
+from rebaseline.node import KIB, OURS, DriftedNode
+from rebaseline.tracer import KILL, MACHINE, NAMES, Call, run_traced
 
 pytestmark = pytest.mark.skipif(MACHINE not in NAMES, reason=f"the tracer does not know {MACHINE}")
 
@@ -107,7 +107,7 @@ def test_a_kill_at_any_call_leaves_the_old_or_the_new_file_whole(
     with capsys.disabled():
         print(
             f"\n{expected.calls} system calls, the file whole at each; killed at {len(points)}: before each of the "
-            f"{len(expected.changes)} that change something and {len(sample)} others; the new file was there after {new}"
+            f"{len(expected.changes)} that change something and {len(sample)} others; the new file was there {new}x"
         )
 
 
@@ -123,6 +123,10 @@ def test_a_kill_at_each_point_between_judging_and_writing(expected: Expected, tm
     require_rerun_succeeds(node, expected)
 
 
+def failing_at(node: DriftedNode, number: int, error: int) -> int:
+    return run_traced(lambda: rebaseline(node), lambda index, _call: error if index == number else None)
+
+
 @pytest.mark.parametrize("error", ERRORS, ids=[errno.errorcode[error] for error in ERRORS])
 def test_an_error_of_any_call_leaves_the_old_file_and_nothing_else(
     expected: Expected, tmp_path: Path, error: int, capsys: pytest.CaptureFixture[str]
@@ -130,7 +134,7 @@ def test_an_error_of_any_call_leaves_the_old_file_and_nothing_else(
     failed = 0
     for number, name in enumerate(expected.changes):
         node = DriftedNode(tmp_path / str(number), "V3", release="v1.37.2")
-        status = run_traced(lambda node=node: rebaseline(node), lambda index, _call: error if index == number else None)
+        status = failing_at(node, number, error)
         last_fsync = name == "fsync" and number == len(expected.changes) - 1
         assert os.WEXITSTATUS(status) == (0 if last_fsync else 3), (number, name)
         assert node.content == (expected.new if last_fsync else expected.old), (number, name)

@@ -30,10 +30,10 @@ _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 22, 38
 MACHINE = platform.machine()
 NAMES: t.Mapping[str, t.Mapping[int, str]] = {
     "x86_64": {
-        1: "write", 3: "close", 18: "pwrite64", 73: "flock", 74: "fsync", 75: "fdatasync", 77: "ftruncate", 82: "rename",
-        83: "mkdir", 84: "rmdir", 86: "link", 87: "unlink", 88: "symlink", 90: "chmod", 91: "fchmod", 92: "chown",
-        93: "fchown", 188: "setxattr", 190: "fsetxattr", 257: "openat", 258: "mkdirat", 260: "fchownat", 263: "unlinkat",
-        264: "renameat", 265: "linkat", 268: "fchmodat", 316: "renameat2",
+        1: "write", 3: "close", 18: "pwrite64", 73: "flock", 74: "fsync", 75: "fdatasync", 77: "ftruncate",
+        82: "rename", 83: "mkdir", 84: "rmdir", 86: "link", 87: "unlink", 88: "symlink", 90: "chmod", 91: "fchmod",
+        92: "chown", 93: "fchown", 188: "setxattr", 190: "fsetxattr", 257: "openat", 258: "mkdirat", 260: "fchownat",
+        263: "unlinkat", 264: "renameat", 265: "linkat", 268: "fchmodat", 316: "renameat2",
     },
     "aarch64": {
         5: "setxattr", 7: "fsetxattr", 32: "flock", 34: "mkdirat", 35: "unlinkat", 37: "linkat", 38: "renameat",
@@ -64,7 +64,7 @@ class Call(t.NamedTuple):
         )
 
 
-Decide = t.Callable[[int, Call], t.Union[None, str, int]]
+Decide = t.Callable[[int, Call], t.Union[str, int, None]]
 """Given the index and the call: None lets it happen, KILL kills the process before it, an errno lets it fail."""
 
 KILL = "kill"
