@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, The kubenode.memory authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands for the kubelet that KEP-6232 describes, of which there is no release: the gate in its help, its rules at a start.
+"""Stands for the kubelet that KEP-6232 describes, of which there is no release: gate in the help, rules at a start.
 
 Written from the KEP's text, and from nothing of this collection, so that both can disagree.
 """
