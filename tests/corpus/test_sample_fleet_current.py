@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tools import sample_fleet
 
 pytestmark = pytest.mark.skipif(not sample_fleet.CAPTURES.is_dir(), reason="no captured boots in ../shared/captures")
