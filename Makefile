@@ -38,8 +38,8 @@ test: ## every check that needs nothing but a package index
 lint types unit corpus integration style format: export PATH := $(CURDIR)/$(WORK)/venv-test/bin:$(PATH)
 
 lint: setup-test ## ruff, yamllint, antsibull-changelog, ansible-lint
-	ruff check --quiet .
-	ruff format --check --quiet .
+	ruff check --no-cache --quiet .
+	ruff format --no-cache --check --quiet .
 	yamllint --strict .
 	antsibull-changelog lint
 	ansible-lint -q
