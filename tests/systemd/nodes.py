@@ -48,7 +48,7 @@ Wants=containerd.service
 
 [Service]
 ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --kubeconfig=/var/lib/kubelet/kubeconfig \\
-  --container-runtime-endpoint=unix:///run/containerd/containerd.sock --node-ip={address} {flags}
+  --container-runtime-endpoint=unix:///run/containerd/containerd.sock --node-ip={address} --v=2 {flags}
 Restart=always
 StartLimitInterval=0
 RestartSec=2
@@ -137,6 +137,12 @@ class Node:
 
     def log(self) -> str:
         return self.exec("journalctl", "--unit=kubelet", "--no-pager", "--output=cat")
+
+    def additions(self) -> str:
+        """What the log of the running kubelet says of pods that it was given."""
+        invocation = self.unit("InvocationID")["InvocationID"]
+        log = self.exec("journalctl", "--no-pager", "--output=cat", f"_SYSTEMD_INVOCATION_ID={invocation}")
+        return "\n".join(line for line in log.splitlines() if "SyncLoop ADD" in line)
 
     def await_crash_loop(self) -> None:
         """Wait until systemd has started the kubelet for the second time in vain."""
