@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import typing as t
@@ -25,7 +26,11 @@ KNOWS_NOT = {"memmgr_validate_kubelet_version": "v1.37.2"}
 
 
 def inventory(nodes: t.Mapping[str, t.Tuple[ConfiguredNode, t.Mapping[str, t.Any]]]) -> str:
-    common = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "memmgr_become": False}
+    common = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": shlex.quote(sys.executable),
+        "memmgr_become": False,
+    }
     hosts = {
         name: {**common, **variables, "memmgr_validate_host_root": str(node.tree.base)}
         for name, (node, variables) in nodes.items()

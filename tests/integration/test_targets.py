@@ -8,6 +8,7 @@ NODE_PYTHON names the Python that plays the node's; the default is the controlle
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -42,7 +43,8 @@ def test_each_module_has_a_target(module: str) -> None:
 @pytest.mark.parametrize("target", targets())
 def test_target(target: str, tmp_path: Path) -> None:
     command = ["ansible-playbook", str(HERE / "target.yml"), "--inventory", "testhost,", "--extra-vars"]
-    variables = f"target={target} output_dir={tmp_path} node_python={os.environ.get('NODE_PYTHON', sys.executable)}"
+    node_python = os.environ.get("NODE_PYTHON", sys.executable)
+    variables = json.dumps({"target": target, "output_dir": str(tmp_path), "node_python": node_python})
     environment = {**os.environ, "ANSIBLE_ROLES_PATH": str(TARGETS), "ANSIBLE_NOCOLOR": "1"}
     done = subprocess.run(
         [*command, variables],
