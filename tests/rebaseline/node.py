@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import typing as t
 from dataclasses import replace
 from pathlib import Path
@@ -177,5 +178,5 @@ class DriftedNode(NodeTree):
 
 def _content(path: Path) -> str:
     if path.is_symlink():
-        return str(path.readlink())
+        return os.readlink(path)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

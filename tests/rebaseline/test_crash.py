@@ -24,8 +24,8 @@ from rebaseline.tracer import KILL, MACHINE, NAMES, Call, run_traced
 pytestmark = pytest.mark.skipif(MACHINE not in NAMES, reason=f"the tracer does not know {MACHINE}")
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS)
-SAMPLE = 40
-"""How many of the calls that change nothing are the end of a process, beside all that change something."""
+SAMPLE = int(os.environ.get("KILL_SAMPLE", "100"))
+"""At how many of all calls, evenly spread, a process is killed beside those that change something."""
 
 
 class Expected(t.NamedTuple):
@@ -90,7 +90,7 @@ def killed_at(base: Path, number: int, every_call: bool) -> DriftedNode:
 
 
 def test_a_kill_at_any_call_leaves_the_old_or_the_new_file_whole(
-    expected: Expected, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    expected: Expected, tmp_path: Path, record_property: t.Callable[[str, object], None]
 ) -> None:
     sample = range(0, expected.calls, max(1, expected.calls // SAMPLE))
     points = [(number, False) for number in range(len(expected.changes))] + [(number, True) for number in sample]
@@ -104,11 +104,11 @@ def test_a_kill_at_any_call_leaves_the_old_or_the_new_file_whole(
         require_rerun_succeeds(node, expected)
         shutil.rmtree(base)
     assert 0 < new < len(points)
-    with capsys.disabled():
-        print(
-            f"\n{expected.calls} system calls, the file whole at each; killed at {len(points)}: before each of the "
-            f"{len(expected.changes)} that change something and {len(sample)} others; the new file was there {new}x"
-        )
+    record_property(
+        "figure",
+        f"{expected.calls} system calls, the file whole at each; killed at {len(points)}: before each of the "
+        f"{len(expected.changes)} that change something and {len(sample)} others; the new file was there {new}x",
+    )
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -129,7 +129,7 @@ def failing_at(node: DriftedNode, number: int, error: int) -> int:
 
 @pytest.mark.parametrize("error", ERRORS, ids=[errno.errorcode[error] for error in ERRORS])
 def test_an_error_of_any_call_leaves_the_old_file_and_nothing_else(
-    expected: Expected, tmp_path: Path, error: int, capsys: pytest.CaptureFixture[str]
+    expected: Expected, tmp_path: Path, error: int, record_property: t.Callable[[str, object], None]
 ) -> None:
     failed = 0
     for number, name in enumerate(expected.changes):
@@ -144,8 +144,9 @@ def test_an_error_of_any_call_leaves_the_old_file_and_nothing_else(
         require_rerun_succeeds(node, expected)
         failed += 1
         shutil.rmtree(tmp_path / str(number))
-    with capsys.disabled():
-        print(f"\n{errno.errorcode[error]} at each of {failed} system calls: {', '.join(expected.changes)}")
+    record_property(
+        "figure", f"{errno.errorcode[error]} at each of {failed} system calls: {', '.join(expected.changes)}"
+    )
 
 
 def test_the_file_is_durable_before_the_rename_and_the_directory_after_it(expected: Expected) -> None:
