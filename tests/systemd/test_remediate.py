@@ -184,7 +184,9 @@ def test_side_by_side_with_deleting_the_file(
             assert run.code == 0, run.output
             same, state = pins_kept(worker, pins), worker.unit("ActiveState")["ActiveState"]
             rows[event, way] = (same, state)
-            record(f"{event:<6} {way:<10} {same} of {len(pins)} pins kept, unit {state}, {seconds:.0f} s")
+            phases = [server.pod(f"{pod}-{worker.node_name}")["status"]["phase"] for pod in PODS]
+            kept_pins = f"{same} of {len(pins)} pins kept"
+            record(f"{event:<6} {way:<10} {kept_pins}, unit {state}, pods {'/'.join(phases)}, {seconds:.0f} s")
     assert rows["drift", "remediate"] == (2, "active")
     assert rows["drift", "delete"][0] < 2
     assert rows["loss", "remediate"] == (2, "activating")
