@@ -24,7 +24,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: t.Optional[str] = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result: t.Dict[str, t.Any] = super().run(tmp, task_vars)
-        _, arguments = t.cast(t.Any, self).validate_argument_spec(
+        _rest, arguments = t.cast(t.Any, self).validate_argument_spec(
             {
                 "runs": {"type": "list", "elements": "path", "required": True},
                 "dest": {"type": "path"},

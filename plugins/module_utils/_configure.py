@@ -304,7 +304,8 @@ def _document_text(place: Place, value: Json) -> bytes:
 
 
 def _number(value: t.Any) -> float:
-    assert isinstance(value, Number)
+    if not isinstance(value, Number):
+        raise TypeError(f"{value!r} is no value of JSON")
     return float(value.text)
 
 
@@ -479,7 +480,7 @@ def present_outcome(outcome: Outcome) -> t.Dict[str, t.Any]:
             "kubeadm_patch": place.patch,
         },
         "settings": {one.field: _previous(one) for one in decision.change.settings},
-        "files": [path for path, _ in _files(decision)],
+        "files": [path for path, _rest in _files(decision)],
         "edits": [_present_edit(edit) for edit in decision.change.edits],
         "kept": [one.field for one in decision.change.kept],
         "overridden": [present_finding(finding) for finding in decision.overridden],

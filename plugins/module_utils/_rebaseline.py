@@ -316,7 +316,7 @@ def _require_restoring_helps(report: Report, backup: str, rewrite: Rewrite) -> N
     kept = assigned_containers(rewrite.content) or frozenset()
     today = None if content is None else assigned_containers(content)
     if today is None:
-        pods = {pod for pod, _ in kept}
+        pods = {pod for pod, _rest in kept}
         missing = [f"pod {pod}" for pod in guaranteed_pods(report.reading.root) if pod not in pods]
     else:
         missing = [f"container {name} of pod {pod}" if name else f"pod {pod}" for pod, name in sorted(today - kept)]
@@ -375,7 +375,8 @@ def _write(request: Request, first: Decision, plan: Plan) -> Outcome:
 
 
 def _write_locked(request: Request, second: Decision, plan: Plan, store: Store, directory: StateDirectory) -> Outcome:
-    assert second.rewrite is not None
+    if second.rewrite is None:
+        raise _BlockedError("changed_meanwhile", "The node changed while it was judged. Nothing was written.")
     before = second.reading.history.records
     backup = _back_up(second, plan, store)
     plan.at("backed_up")

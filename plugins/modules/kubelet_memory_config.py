@@ -123,6 +123,9 @@ options:
         then starts only after the entry point C(reset) of the role P(kubenode.memory.memmgr_rebaseline#role).
     type: bool
     default: false
+  _edited:
+    description: What the action plugin edited on the controller. It is not for users.
+    type: dict
 seealso:
   - module: kubenode.memory.memmgr_validate
   - module: kubenode.memory.memmgr_rebaseline
@@ -237,7 +240,7 @@ backup:
   sample: /var/lib/kubenode-memory/configuration/config.yaml.20261129T182345.123456Z
 restore:
   description: Every file that was written, with the copy of what was there before; none where there was no file. In the
-    form of O(kubenode.memory.kubelet_restart#role:kubelet_restart_restore).
+    form of C(kubelet_restart_restore) of the role P(kubenode.memory.kubelet_restart#role).
   returned: always
   type: list
   elements: dict

@@ -241,7 +241,7 @@ groups:
   elements: list
   sample: [[0], [1]]
 assignments:
-  description: Who is pinned where; RV(assignments[].pod) is null where the node's own files do not name the pod.
+  description: Who is pinned where; C(pod) is null where the node's own files do not name the pod.
   returned: always
   type: list
   elements: dict

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-import conftest  # noqa: E402, F401  (makes the collection importable)
+import conftest  # noqa: E402, F401  # pylint: disable=unused-import
 
 from ansible_collections.kubenode.memory.plugins.module_utils import _preflight  # noqa: E402
 from ansible_collections.kubenode.memory.plugins.module_utils._policy import (  # noqa: E402

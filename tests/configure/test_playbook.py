@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import typing as t
@@ -28,7 +27,7 @@ KNOWS_NOT = {"memmgr_validate_kubelet_version": "v1.37.2"}
 def inventory(nodes: t.Mapping[str, t.Tuple[ConfiguredNode, t.Mapping[str, t.Any]]]) -> str:
     common = {
         "ansible_connection": "local",
-        "ansible_python_interpreter": shlex.quote(sys.executable),
+        "ansible_python_interpreter": sys.executable,
         "memmgr_become": False,
     }
     hosts = {
@@ -66,7 +65,7 @@ def nodes(tmp_path: Path) -> t.Mapping[str, t.Tuple[ConfiguredNode, t.Mapping[st
 
 
 def test_only_the_kubelet_that_knows_the_gate_is_configured(nodes: t.Mapping[str, t.Any], tmp_path: Path) -> None:
-    texts = {name: node.text for name, (node, _) in nodes.items()}
+    texts = {name: node.text for name, (node, _rest) in nodes.items()}
     done = configure(tmp_path)
     assert done.returncode == 0, done.stdout
     text = nodes["knows"][0].text
@@ -76,7 +75,7 @@ def test_only_the_kubelet_that_knows_the_gate_is_configured(nodes: t.Mapping[str
     assert nodes["policy-none"][0].text == texts["policy-none"]
     removed = configure(tmp_path, "-e", "memmgr_drift_tolerance_state=absent")
     assert removed.returncode == 0, removed.stdout
-    assert {name: node.text for name, (node, _) in nodes.items()} == texts
+    assert {name: node.text for name, (node, _rest) in nodes.items()} == texts
 
 
 def test_an_unsupported_kubelet_may_be_made_a_failure(nodes: t.Mapping[str, t.Any], tmp_path: Path) -> None:

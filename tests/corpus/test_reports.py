@@ -150,7 +150,7 @@ def test_verdict(report: int, of: Subject, verdict: str, code: t.Optional[str]) 
 
 
 def test_what_a_lost_crash_kernel_and_a_hot_plugged_block_look_like() -> None:
-    looks = {report: [hint.kind for hint in judged(of).hints] for report, of, _, _ in CASES}
+    looks = {report: [hint.kind for hint in judged(of).hints] for report, of, _rest, _rest in CASES}
     assert (looks[57], looks[53], looks[59]) == (["crash_kernel_on"], ["memory_blocks"], [])
 
 

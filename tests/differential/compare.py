@@ -27,7 +27,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    import conftest  # noqa: F401  makes the checkout importable as ansible_collections.kubenode.memory
+    import conftest  # noqa: F401  # pylint: disable=unused-import
 
 from differential.judges import disagreement, judge, outcome_kind, text_length, verdicts
 from differential.kubelet_oracle import RELEASES, Oracle, build_oracle

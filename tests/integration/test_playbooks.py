@@ -28,7 +28,7 @@ SAMPLES: t.Dict[str, t.Dict[str, t.Any]] = {
 
 MIXED = """\
 all:
-  vars: {ansible_python_interpreter: "{{ ansible_playbook_python | quote }}", memmgr_become: false}
+  vars: {ansible_python_interpreter: "{{ ansible_playbook_python }}", memmgr_become: false}
   hosts:
     bad: {ansible_connection: local, memmgr_validate_host_root: FLEET/nodes/ran-muc-03}
     good: {ansible_connection: local, memmgr_validate_host_root: FLEET/nodes/ran-muc-01}

@@ -67,7 +67,7 @@ def waiting_probe() -> t.Tuple[subprocess.Popen[bytes], pathlib.Path, int]:
 
 
 def test_the_event_comes_long_before_the_next_poll(record_property: t.Callable[[str, object], None]) -> None:
-    results = [probe(str(MOUNT), 8 * MIB, POLL_INTERVAL_SECONDS) for _ in range(5)]
+    results = [probe(str(MOUNT), 8 * MIB, POLL_INTERVAL_SECONDS) for _rest in range(5)]
     latencies = [result.latency for result in results if result.latency is not None]
     assert len(latencies) == 5
     assert max(latencies) < POLL_INTERVAL_SECONDS / 2

@@ -59,7 +59,9 @@ Pods = t.Mapping[str, t.Sequence[t.Tuple[t.Sequence[int], int]]]
 PINNED: Pods = {POD: (((0,), 512 * MIB),)}
 
 
-def state_of(totals: t.Sequence[int], pods: Pods = PINNED, pod_entries: t.Optional[Pods] = None) -> MemoryManagerState:
+def state_of(
+    totals: t.Sequence[int], pods: t.Optional[Pods] = None, pod_entries: t.Optional[Pods] = None
+) -> MemoryManagerState:
     """What a kubelet records on a machine with these totals; each pod has one container of one memory block each."""
 
     def blocks(pod: t.Sequence[t.Tuple[t.Sequence[int], int]]) -> t.Tuple[Block, ...]:
@@ -68,7 +70,7 @@ def state_of(totals: t.Sequence[int], pods: Pods = PINNED, pod_entries: t.Option
     state = MemoryManagerState(
         "Static",
         {},
-        {uid: {"app": blocks(pod)} for uid, pod in pods.items()},
+        {uid: {"app": blocks(pod)} for uid, pod in (PINNED if pods is None else pods).items()},
         {uid: blocks(pod) for uid, pod in (pod_entries or {}).items()},
     )
     machine = MachineInfo(tuple(NumaNode(index, size) for index, size in enumerate(totals)))

@@ -460,7 +460,7 @@ def test_a_backup_with_a_time_stamp_and_boot_id_first(node: DriftedNode) -> None
     assert [backup.name for backup in node.backups] == [f"memory_manager_state.20260202T024000.500000Z.{BOOT}"]
     assert node.backups[0].read_bytes() == old
     assert outcome.backup == node.backups[0].name
-    assert {content for _, content in seen} == {old}, "before anything was written"
+    assert {content for _rest, content in seen} == {old}, "before anything was written"
 
 
 def drift_again(node: DriftedNode, boots: int, step: int = 8 * MIB, **plan: t.Any) -> t.List[str]:

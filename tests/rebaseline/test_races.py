@@ -185,7 +185,7 @@ def test_a_second_run_waits_and_finds_nothing_to_do(node: DriftedNode) -> None:
 
 def test_many_processes_at_once_write_once(node: DriftedNode) -> None:
     children = []
-    for _ in range(6):
+    for _rest in range(6):
         pid = os.fork()
         if pid == 0:
             outcome = node.run(patience=120)

@@ -90,7 +90,7 @@ def run_traced(function: t.Callable[[], t.Any], decide: Decide, every_call: bool
     index, deliver = 0, 0
     while True:
         _ptrace(_SYSCALL if every_call else _CONT, pid, 0, deliver)
-        _, status = os.waitpid(pid, 0)
+        _rest, status = os.waitpid(pid, 0)
         if not os.WIFSTOPPED(status):
             return status
         stop, deliver = status >> 8, 0

@@ -30,7 +30,7 @@ def lab_root() -> t.Iterator[pathlib.Path]:
 
 @pytest.fixture(scope="session")
 def server(lab_root: pathlib.Path) -> t.Iterator[api.Api]:
-    _, key = lab.certificate(lab_root)
+    _rest, key = lab.certificate(lab_root)
     with api.apiserver(lab_root / "api", key) as running:
         yield running
 

@@ -13,7 +13,6 @@ import dataclasses
 import hashlib
 import os
 import pathlib
-import shlex
 import sys
 import typing as t
 
@@ -112,7 +111,7 @@ def make(directory: pathlib.Path, verdicts: t.Sequence[str]) -> tuple[list[Host]
         directory / "controller",
         {host.name: host.variables() for host in hosts},
         ansible_connection="local",
-        ansible_python_interpreter=shlex.quote(sys.executable),
+        ansible_python_interpreter=sys.executable,
         memmgr_become=False,
         memmgr_validate_kubelet_version="v1.34.4",
         memmgr_rebaseline_manage_unit=True,

@@ -44,9 +44,9 @@ def require_safe(host: Host, original: str) -> None:
     assert host.active_state != "inactive", host.name
     events = host.events()
     if host.sha256() == original:
-        assert all(verb != "restart" for verb, _, _ in events), host.name
+        assert all(verb != "restart" for verb, _rest, _rest in events), host.name
         return
-    assert [verb for verb, _, _ in events][:2] == ["stop", "start"], host.name
+    assert [verb for verb, _rest, _rest in events][:2] == ["stop", "start"], host.name
     stopped, started = events[0], events[1]
     assert stopped[2] == original, host.name
     assert started[2] == host.sha256(), host.name
@@ -91,7 +91,7 @@ def test_forty_nodes_in_batches(tmp_path: pathlib.Path) -> None:
         require_safe(host, original)
         assert host.sha256() != original, host.name
         assert host.active_state == "active" or host is failing, host.name
-    assert sum(verb == "stop" for host in hosts for verb, _, _ in host.events()) == len(work)
+    assert sum(verb == "stop" for host in hosts for verb, _rest, _rest in host.events()) == len(work)
 
 
 @pytest.mark.parametrize("tags", TAGS, ids=" ".join)

@@ -124,7 +124,7 @@ def inventory() -> str:
         groups.setdefault(node.group, {"hosts": {}})["hosts"][node.name] = node.host_variables()
     variables = {
         "ansible_connection": "local",
-        "ansible_python_interpreter": "{{ ansible_playbook_python | quote }}",
+        "ansible_python_interpreter": "{{ ansible_playbook_python }}",
         "memmgr_become": False,
         "memmgr_validate_host_root": "{{ inventory_dir }}/nodes/{{ inventory_hostname }}",
     }

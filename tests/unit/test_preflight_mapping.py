@@ -170,7 +170,7 @@ def mapping(on: t.Sequence[int], state: MemoryManagerState, fmt: str) -> Mapping
     return {
         "machine": {"nodes": [{"id": node, "memory": memory} for node, memory in enumerate(on)]},
         "policy": "Static",
-        "reserved_memory": [{"numa_node": node, "limits": {"memory": "512Mi"}} for node, _ in enumerate(on)],
+        "reserved_memory": [{"numa_node": node, "limits": {"memory": "512Mi"}} for node, _rest in enumerate(on)],
         "node_allocatable_reservation": {"memory": f"{512 * len(on)}Mi"},
         "file_text": encode(state, fmt),
     }

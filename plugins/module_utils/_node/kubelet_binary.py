@@ -77,7 +77,8 @@ def parse_gates(text: str) -> t.FrozenSet[str]:
 def _run(path: str, argument: str) -> t.Optional[str]:
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
     try:
-        result = subprocess.run(
+        # The guard has no AnsibleModule whose run_command could be called.
+        result = subprocess.run(  # pylint: disable=ansible-bad-function
             [path, argument],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -66,7 +66,7 @@ class _Walk:
 
     @property
     def path(self) -> str:
-        return "/".join(name for name, _ in self._entries) or "/"
+        return "/".join(name for name, _rest in self._entries) or "/"
 
     def close(self) -> None:
         self._cut(0)

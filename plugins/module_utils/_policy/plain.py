@@ -91,7 +91,7 @@ def _pod_entry(value: t.Dict[str, t.Any]) -> t.Tuple[Block, ...]:
 
 
 def _blocks(value: t.List[t.Dict[str, t.Any]]) -> t.Tuple[Block, ...]:
-    if type(value) is not list:
+    if not isinstance(value, list):
         raise _NotPlainError
     return tuple(map(_block, value))
 
@@ -102,7 +102,7 @@ def _block(value: t.Dict[str, t.Any]) -> Block:
 
 
 def _ints(value: t.List[int]) -> t.Tuple[int, ...]:
-    if type(value) is not list:
+    if not isinstance(value, list):
         raise _NotPlainError
     return tuple(map(_int, value))
 
@@ -113,19 +113,19 @@ def _has(value: t.Dict[str, t.Any], fields: int) -> None:
 
 
 def _text(value: str) -> str:
-    if type(value) is not str:
+    if not isinstance(value, str):
         raise _NotPlainError
     return value
 
 
 def _size(value: int) -> int:
     # bool is an int, and JSON's true none of Go's
-    if type(value) is not int:
+    if not isinstance(value, int) or isinstance(value, bool):
         raise _NotPlainError
     return value
 
 
 def _int(value: int) -> int:
-    if type(value) is not int or value > _INT64_MAX:
+    if not isinstance(value, int) or isinstance(value, bool) or value > _INT64_MAX:
         raise _NotPlainError
     return value

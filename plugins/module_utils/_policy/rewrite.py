@@ -127,9 +127,9 @@ def assigned_containers(content: bytes) -> t.Optional[Containers]:
 
 def _entries(value: t.Any) -> t.Iterator[t.Tuple[str, str]]:
     for entries in _members(value, "entries"):
-        yield from ((pod, container) for pod, containers in _object(entries) for container, _ in _object(containers))
+        yield from ((pod, container) for pod, containers in _object(entries) for container, _b in _object(containers))
     for entries in _members(value, "podEntries"):
-        yield from ((pod, "") for pod, _ in _object(entries))
+        yield from ((pod, "") for pod, _rest in _object(entries))
 
 
 def _members(value: t.Any, name: str) -> t.Iterator[t.Any]:

@@ -95,7 +95,7 @@ class Api:
 @contextlib.contextmanager
 def etcd(root: pathlib.Path) -> t.Iterator[str]:
     """Run etcd below `root`; yields its client URL."""
-    client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    client, peer = (f"http://127.0.0.1:{free_port()}" for _rest in range(2))
     flags = {
         "data-dir": root / "etcd",
         "listen-client-urls": client,
@@ -117,7 +117,8 @@ def etcd(root: pathlib.Path) -> t.Iterator[str]:
 
 def _supported(command: t.Sequence[str]) -> list[str]:
     """The command without the options that this etcd (3.4 in Debian 12) does not have."""
-    options = subprocess.run(["etcd", "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    help_text = ["etcd", "--help"]
+    options = subprocess.run(help_text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout
     return [part for part in command if part != "--unsafe-no-fsync" or "unsafe-no-fsync" in options]
 
 

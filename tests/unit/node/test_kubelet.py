@@ -63,12 +63,12 @@ def find(
     files: Files,
     *processes: t.Tuple[t.Any, ...],
     overrides: KubeletOverrides = NO_OVERRIDES,
-    links: t.Mapping[str, str] = {},
+    links: t.Optional[t.Mapping[str, str]] = None,
 ) -> KubeletFacts:
     with temporary_tree() as tree:
         for path, text in files.items():
             tree.write(path, text)
-        for path, target in links.items():
+        for path, target in (links or {}).items():
             tree.link(path, target)
         process(tree, 1, "systemd", "/sbin/init")
         for entry in processes:

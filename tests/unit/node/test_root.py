@@ -263,7 +263,7 @@ def test_swapping_a_directory_for_a_link_meanwhile_does_not_help(tree: NodeTree)
     thread, root, seen = threading.Thread(target=swapper), root_of(tree), set()
     thread.start()
     try:
-        for _ in range(3000):
+        for _rest in range(3000):
             try:
                 seen.add(root.read_bytes("/dir/secret"))
             except NodeError as error:
@@ -342,7 +342,7 @@ def test_any_tree_reads_as_the_kernel_would_read_it_in_that_root(
         base.mkdir()
         _build(base, entries)
         root = HostRoot(str(base))
-        for path in [*paths, *(path for path, _ in entries)]:
+        for path in [*paths, *(path for path, _rest in entries)]:
             ours, kernels = _our_read(root, path), _kernel_read(base, path)
             assert ours in (INSIDE, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR)
             if kernels != errno.ENOSYS:

@@ -29,17 +29,19 @@ NAME = "kubelet.service"
 BASE = "[Service]\nExecStart=/usr/bin/kubelet\n"
 
 
-def load(files: t.Mapping[str, str], links: t.Mapping[str, str] = {}, name: str = NAME) -> t.Optional[Unit]:
+def load(
+    files: t.Mapping[str, str], links: t.Optional[t.Mapping[str, str]] = None, name: str = NAME
+) -> t.Optional[Unit]:
     with temporary_tree() as tree:
         for path, text in files.items():
             tree.write(path, text)
-        for path, target in links.items():
+        for path, target in (links or {}).items():
             tree.link(path, target)
         return read_unit(HostRoot(str(tree.base)), name)
 
 
-def loaded(service: str, files: t.Mapping[str, str] = {}, name: str = NAME) -> Unit:
-    unit = load({f"/etc/systemd/system/{name}": f"[Service]\n{service}\n", **files}, name=name)
+def loaded(service: str, files: t.Optional[t.Mapping[str, str]] = None, name: str = NAME) -> Unit:
+    unit = load({f"/etc/systemd/system/{name}": f"[Service]\n{service}\n", **(files or {})}, name=name)
     assert unit is not None
     return unit
 

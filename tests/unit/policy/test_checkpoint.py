@@ -83,7 +83,7 @@ def test_verdict_of_every_release(reader: str) -> None:
     told = [row for row in VECTORS if reader in row.get("load_by_release", {})]
     assert len(told) > 200
     for row in told:
-        verdict, _ = answer(content(row), reader, row["configured_policy"])
+        verdict, _rest = answer(content(row), reader, row["configured_policy"])
         assert verdict == expected(row["load_by_release"][reader]), row["name"]
 
 
@@ -157,7 +157,7 @@ def test_a_v3_file_with_an_odd_end_is_judged_by_the_general_decoder(tail: str) -
     number = str(data_checksum(json.loads(EXAMPLE)["data"]))
     odd = EXAMPLE.replace('"dataChecksum":' + number, '"dataChecksum":' + tail + (number if tail.endswith(":") else ""))
     assert odd != EXAMPLE
-    verdict, _ = answer(odd.encode(), "1.37.2 gate off", "Static")
+    verdict, _rest = answer(odd.encode(), "1.37.2 gate off", "Static")
     assert verdict.startswith("could not restore state from checkpoint: ")
 
 

@@ -26,8 +26,12 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.gojson imp
     quote,
 )
 
-INTEGER = lambda decoder, value, present: decoder.integer(value, present, "uint64", 0, 255)  # noqa: E731
-FIELDS = {"size": Field("size", INTEGER), "name": Field("name", StructDecoder.string)}
+
+def integer(decoder: StructDecoder, value: t.Any, present: t.Any) -> int:
+    return decoder.integer(value, present, "uint64", 0, 255)
+
+
+FIELDS = {"size": Field("size", integer), "name": Field("name", StructDecoder.string)}
 
 
 def error_of(text: str) -> str:

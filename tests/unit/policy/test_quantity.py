@@ -76,9 +76,9 @@ def test_canonical_text_means_the_same(quantity: Quantity) -> None:
 
 
 @given(QUANTITIES, QUANTITIES)
-def test_sum_does_not_depend_on_the_order(left: Quantity, right: Quantity) -> None:
-    assert same_value(add(left, right), add(right, left))
-    assert add(left, right).unscaled or same_value(left, Quantity(-right.unscaled, right.exponent))
+def test_sum_does_not_depend_on_the_order(one: Quantity, other: Quantity) -> None:
+    assert same_value(add(one, other), add(other, one))
+    assert add(one, other).unscaled or same_value(one, Quantity(-other.unscaled, other.exponent))
 
 
 @given(st.text(max_size=40) | st.from_regex(r"[+-]?[0-9.]{0,400}[eEinumkKMGTP]{0,2}[-+]?[0-9]{0,12}", fullmatch=True))
