@@ -14,7 +14,7 @@ export ANSIBLE_COLLECTIONS_PATH := $(WORK)/collections
 export ANSIBLE_LOCALHOST_WARNING := False
 export ANSIBLE_INVENTORY_UNPARSED_WARNING := False
 
-.PHONY: help demo test lint format types unit corpus integration style setup-run setup-test tree clean
+.PHONY: help demo test lint format types unit corpus integration style bench mutation-check setup-run setup-test tree clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ demo: setup-run ## audits the sample fleet
 test: ## every check that needs nothing but a package index
 	@tests/run.sh
 
-lint types unit corpus integration style format: export PATH := $(CURDIR)/$(WORK)/venv-test/bin:$(PATH)
+lint types unit corpus integration style format bench mutation-check: export PATH := $(CURDIR)/$(WORK)/venv-test/bin:$(PATH)
 
 lint: setup-test ## ruff, yamllint, antsibull-changelog, ansible-lint
 	ruff check --no-cache --quiet .
@@ -62,6 +62,13 @@ integration: setup-test ## the modules, run by ansible-playbook
 
 style: setup-test ## the style table of this repository
 	python tests/tools/style_table.py
+
+bench: setup-test ## what an evaluation and an audit cost, as ratios
+	python tests/bench/bench_evaluate.py
+	python tests/bench/bench_audit.py
+
+mutation-check: setup-test ## breaks each comparison of the policy core in turn; takes an hour
+	python tests/tools/mutation_check.py
 
 clean: ## removes the working folder
 	rm -rf $(WORK)
