@@ -30,8 +30,16 @@ TAGS = [
     ("--skip-tags", "memmgr_validate"),
     ("--skip-tags", "kubelet_restart"),
     ("--skip-tags", "memmgr_rebaseline"),
-    ("--start-at-task", "Re-baseline the state file"),
-    ("--start-at-task", "Bring the unit to its state"),
+]
+
+WAYS_ROUND: list[tuple[str, ...]] = [
+    (),
+    ("--tags", "kubelet_restart"),
+    ("--skip-tags", "always"),
+    ("--skip-tags", "memmgr_validate"),
+    ("--start-at-task", "*Refuse what is known to fail"),
+    ("--start-at-task", "*See in which state the unit is"),
+    ("--start-at-task", "*Bring the unit to its state*"),
 ]
 
 
@@ -98,11 +106,25 @@ def test_forty_nodes_in_batches(tmp_path: pathlib.Path) -> None:
 def test_no_choice_of_tags_goes_round_a_gate(tags: tuple[str, str], tmp_path: pathlib.Path) -> None:
     hosts, ansible = fleet.make(tmp_path, ["tolerable", "refuse"])
     original = hosts[0].sha256()
-    run = ansible.playbook("remediate", *tags, memmgr_serial=["100%"])
+    # Where the unit is not stopped, nobody may say that it is.
+    stopped = tags != ("--skip-tags", "kubelet_restart")
+    run = ansible.playbook("remediate", *tags, memmgr_serial=["100%"], memmgr_rebaseline_kubelet_is_stopped=stopped)
     for host in hosts:
         require_safe(host, original)
     assert (hosts[1].sha256(), hosts[1].events()) == (original, []), run.output
     assert (hosts[0].sha256() != original) == (tags == ("--tags", "memmgr_rebaseline")), run.output
+
+
+@pytest.mark.parametrize("way", WAYS_ROUND, ids=" ".join)
+def test_no_way_round_the_gate_of_a_restart(way: tuple[str, ...], tmp_path: pathlib.Path) -> None:
+    hosts, ansible = fleet.make(tmp_path, ["refuse", "match"])
+    run = ansible.playbook("restart.yml", *way)
+    assert (hosts[0].events(), hosts[0].active_state) == ([], "activating"), run.output
+    judged = way in WAYS_ROUND[:2]
+    assert [verb for verb, _, _ in hosts[1].events()] == (["restart"] if judged else []), run.output
+    assert run.code or way[0] == "--start-at-task", run.output
+    assert not judged or "The kubelet would not start, so its unit is not touched: refuse" in run.output
+    assert "--skip-tags" not in way or "The kubelet was not judged" in run.output
 
 
 def test_a_killed_run_is_finished_by_the_next(tmp_path: pathlib.Path) -> None:
