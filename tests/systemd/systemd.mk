@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Included by the main Makefile, from the repository's root.
 
-.PHONY: setup-systemd test-rebaseline-roles test-fleet test-molecule
+.PHONY: setup-systemd test-rebaseline-roles side-by-side test-fleet test-molecule
 
 SYSTEMD_TESTS := PATH=$(CURDIR)/$(WORK)/venv-systemd/bin:$$PATH
 
@@ -17,10 +17,13 @@ setup-systemd: tree
 	@python3 tests/tools/build_kubernetes.py kube-apiserver v1.37.2
 
 test-rebaseline-roles: setup-systemd ## re-baseline, restart and reset with real kubelets as systemd units (root; podman)
-	$(SYSTEMD_TESTS) tests/tools/pytest.sh tests/systemd/test_remediate.py --durations=0
+	$(SYSTEMD_TESTS) tests/tools/pytest.sh tests/systemd/test_remediate.py -k 'not side_by_side' --durations=0
+
+side-by-side: setup-systemd ## the table of the guide: re-baselining beside deleting the file
+	$(SYSTEMD_TESTS) tests/tools/pytest.sh tests/systemd/test_remediate.py -k side_by_side
 
 test-fleet: setup-systemd ## forty nodes in batches, failures and tags
 	$(SYSTEMD_TESTS) tests/tools/pytest.sh tests/systemd/test_fleet.py --durations=0
 
 test-molecule: setup-systemd ## every verdict twice and in check mode
-	cd extensions && $(SYSTEMD_TESTS) ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/$(WORK)/collections molecule test --all
+	$(SYSTEMD_TESTS) ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/$(WORK)/collections molecule test --scenario-name rebaseline
