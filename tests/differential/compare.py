@@ -210,7 +210,12 @@ MINIMUM_OF_20000: t.Mapping[str, int] = {
     "state differs: free": 300,
     "state differs: reserved": 150,
 }
-MINIMUM_OF_20000_V3: t.Mapping[str, int] = {"corrupt V3": 80, "V3 is no JSON": 80, "data is no JSON": 100}
+MINIMUM_OF_20000_V3: t.Mapping[str, int] = {
+    "corrupt V1 or V2": 15,
+    "corrupt V3": 80,
+    "V3 is no JSON": 80,
+    "data is no JSON": 100,
+}
 
 
 def minimums(release: str, starts: int) -> t.Dict[str, int]:
