@@ -52,9 +52,9 @@ def require_safe(host: Host, original: str) -> None:
     assert host.active_state != "inactive", host.name
     events = host.events()
     if host.sha256() == original:
-        assert all(verb != "restart" for verb, _rest, _rest in events), host.name
+        assert all(event[0] != "restart" for event in events), host.name
         return
-    assert [verb for verb, _rest, _rest in events][:2] == ["stop", "start"], host.name
+    assert [event[0] for event in events][:2] == ["stop", "start"], host.name
     stopped, started = events[0], events[1]
     assert stopped[2] == original, host.name
     assert started[2] == host.sha256(), host.name
@@ -99,7 +99,7 @@ def test_forty_nodes_in_batches(tmp_path: pathlib.Path) -> None:
         require_safe(host, original)
         assert host.sha256() != original, host.name
         assert host.active_state == "active" or host is failing, host.name
-    assert sum(verb == "stop" for host in hosts for verb, _rest, _rest in host.events()) == len(work)
+    assert sum(event[0] == "stop" for host in hosts for event in host.events()) == len(work)
 
 
 @pytest.mark.parametrize("tags", TAGS, ids=" ".join)
@@ -121,7 +121,7 @@ def test_no_way_round_the_gate_of_a_restart(way: tuple[str, ...], tmp_path: path
     run = ansible.playbook("restart.yml", *way)
     assert (hosts[0].events(), hosts[0].active_state) == ([], "activating"), run.output
     judged = way in WAYS_ROUND[:2]
-    assert [verb for verb, _, _ in hosts[1].events()] == (["restart"] if judged else []), run.output
+    assert [event[0] for event in hosts[1].events()] == (["restart"] if judged else []), run.output
     assert run.code or way[0] == "--start-at-task", run.output
     assert not judged or "The kubelet would not start, so its unit is not touched: refuse" in run.output
     assert "--skip-tags" not in way or "The kubelet was not judged" in run.output
