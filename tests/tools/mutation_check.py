@@ -60,7 +60,7 @@ def mutants(file: str) -> t.Iterator[Mutant]:
         if not isinstance(node, (ast.Compare, ast.BoolOp, ast.Constant)):
             continue
         tree = ast.parse(text)
-        copy = next(other for number, other in enumerate(ast.walk(tree)) if number == index)
+        copy = list(ast.walk(tree))[index]
         before = ast.unparse(copy)
         if _break(copy):
             yield Mutant(file, getattr(copy, "lineno", 0), before, ast.unparse(tree))
