@@ -63,11 +63,6 @@ def guaranteed_pods(root: HostRoot) -> t.Tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def pod_directories(root: HostRoot, root_dir: str) -> t.Tuple[str, ...]:
-    """UIDs of the pods that have a directory below the kubelet's root directory."""
-    return tuple(sorted(name for name in _listdir(root, root_dir + "/pods") if _UID.match(name)))
-
-
 def _listdir(root: HostRoot, path: str) -> t.Tuple[str, ...]:
     try:
         return root.listdir(path)

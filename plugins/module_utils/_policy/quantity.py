@@ -175,7 +175,7 @@ def same_value(left: Quantity, right: Quantity) -> bool:
 
 
 def reserialised(quantity: Quantity) -> Quantity:
-    """The quantity after one trip through JSON, as every quantity makes with --config-dir (semantics 3.4)."""
+    """The quantity after one trip through JSON, as those of the main file make with --config-dir (semantics 3.4)."""
     return parse_quantity(str(quantity))
 
 
