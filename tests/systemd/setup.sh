@@ -22,4 +22,4 @@ need util-linux /usr/bin/setpriv
 export DEBIAN_FRONTEND=noninteractive
 apt-get update --quiet
 # shellcheck disable=SC2086 # a list of package names
-apt-get install --quiet --yes --no-install-recommends $missing
+apt-get install -o DPkg::Lock::Timeout=300 --quiet --yes --no-install-recommends $missing
