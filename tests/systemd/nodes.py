@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import json
 import pathlib
 import shutil
 import subprocess
@@ -24,12 +23,12 @@ from kubelet.harness import apiserver as api, topology as numa
 from kubelet.harness.kubelet import binary
 from kubelet.harness.node import IOMEM, document
 from kubelet.harness.process import until
+from kubelet.harness.remote import KubeletNode
 
 HERE = pathlib.Path(__file__).resolve().parent
 PODMAN = ("podman", "--runtime", "/usr/sbin/runc", "--cgroup-manager=cgroupfs")
 LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=10000:10000")
 API_PORT = 6443
-STATE_FILE = "/var/lib/kubelet/memory_manager_state"
 FILES = {
     "etc/systemd/system/api.socket": f"[Socket]\nListenStream=127.0.0.1:{API_PORT}\n",
     "etc/systemd/system/api.service": "[Service]\nExecStart=/lib/systemd/systemd-socket-proxyd /fixture/api.sock\n",
@@ -84,7 +83,7 @@ def run(*command: str, check: bool = True, stdin: str = "") -> str:
 
 
 @dataclasses.dataclass
-class Node:
+class Node(KubeletNode):
     """A running container. `root` is on this machine what `/fixture` is on the node."""
 
     name: str
@@ -110,14 +109,6 @@ class Node:
         self.exec("cp", "--recursive", "/fixture/files/.", "/")
         shutil.rmtree(self.root / "files")
 
-    def read(self, path: str) -> str:
-        return self.exec("cat", path)
-
-    @property
-    def state(self) -> dict[str, t.Any]:
-        found: dict[str, t.Any] = json.loads(self.read(STATE_FILE))
-        return found
-
     def boot_with(self, topology: numa.Topology) -> None:
         """The machine after a reboot: other memory, another boot id."""
         self.topology = topology
@@ -126,28 +117,6 @@ class Node:
         boot_id.parent.mkdir(parents=True, exist_ok=True)
         boot_id.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
         self.exec("sh", "-c", SHOW_MACHINE.format(address=self.address))
-
-    def unit(self, *properties: str) -> dict[str, str]:
-        """Properties of the kubelet's unit."""
-        text = self.exec("systemctl", "show", "--property=" + ",".join(properties), "kubelet.service")
-        return dict(line.split("=", 1) for line in text.splitlines())
-
-    def systemctl(self, *command: str) -> None:
-        self.exec("systemctl", *command)
-
-    def log(self) -> str:
-        return self.exec("journalctl", "--unit=kubelet", "--no-pager", "--output=cat")
-
-    def additions(self) -> str:
-        """What the log of the running kubelet says of pods that it was given."""
-        invocation = self.unit("InvocationID")["InvocationID"]
-        log = self.exec("journalctl", "--no-pager", "--output=cat", f"_SYSTEMD_INVOCATION_ID={invocation}")
-        return "\n".join(line for line in log.splitlines() if "SyncLoop ADD" in line)
-
-    def await_crash_loop(self) -> None:
-        """Wait until systemd has started the kubelet for the second time in vain."""
-        before = int(self.unit("NRestarts")["NRestarts"])
-        until("the kubelet crash-loops", lambda: int(self.unit("NRestarts")["NRestarts"]) >= before + 2, 60)
 
 
 class Relay:

@@ -15,10 +15,11 @@ import typing as t
 import pytest
 from kubelet.harness import apiserver as api
 from kubelet.harness.process import until
+from kubelet.harness.remote import STATE_FILE
 from kubelet.harness.topology import GIB, TWO_NODES
 
 from .controller import Controller
-from .nodes import STATE_FILE, Node
+from .nodes import Node
 
 IMAGE = 45272
 MOVED = TWO_NODES.moved(n0=-IMAGE, n1=IMAGE)

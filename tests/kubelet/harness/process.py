@@ -25,7 +25,7 @@ class HarnessError(AssertionError):
     """The surroundings of a test did not do what the test needs; says what was awaited and shows the end of the log."""
 
 
-def until(what: str, condition: t.Callable[[], T | None], seconds: float = 30.0) -> T:
+def until(what: str, condition: t.Callable[[], T | None], seconds: float = 30.0, interval: float = POLL_INTERVAL) -> T:
     """Return the first true value of `condition`; raise HarnessError if there is none within the deadline."""
     deadline = time.monotonic() + seconds
     while True:
@@ -34,7 +34,7 @@ def until(what: str, condition: t.Callable[[], T | None], seconds: float = 30.0)
             return value
         if time.monotonic() > deadline:
             raise HarnessError(f"not within {seconds:g} s: {what}")
-        time.sleep(POLL_INTERVAL)
+        time.sleep(interval)
 
 
 def free_port() -> int:
