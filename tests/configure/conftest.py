@@ -1,40 +1,19 @@
 # Copyright: (c) 2026, The kubenode.memory authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The laboratory of tests/kubelet, and the two columns at the end."""
+"""Two columns at the end; in CI nothing is skipped but what is named here."""
 
 from __future__ import annotations
 
-import os
-import pathlib
 import typing as t
 
 import pytest
-from kubelet.harness import lab
-from kubelet.harness.kubelet import Surroundings
+from kubelet.harness.session import fail_unnamed_skips, lab_directory, node_root, surroundings
 
+__all__ = ["lab_directory", "node_root", "surroundings"]
 
-@pytest.fixture(scope="session")
-def lab_directory() -> t.Iterator[pathlib.Path]:
-    missing = lab.missing_capabilities()
-    if missing and os.environ.get("CI"):
-        pytest.fail("missing here: " + ", ".join(missing))
-    if missing:
-        pytest.skip("missing here: " + ", ".join(missing))
-    with lab.directory() as root:
-        yield root
-
-
-@pytest.fixture(scope="session")
-def surroundings(lab_directory: pathlib.Path) -> t.Iterator[Surroundings]:
-    with lab.surroundings(lab_directory) as shared:
-        yield shared
-
-
-@pytest.fixture
-def node_root(lab_directory: pathlib.Path) -> t.Iterator[pathlib.Path]:
-    with lab.node_directory(lab_directory) as root:
-        yield root
+# Names of tests that CI may skip, with the reason here; there is none.
+MAY_BE_SKIPPED: tuple[str, ...] = ()
 
 
 def pytest_terminal_summary(terminalreporter: t.Any) -> None:
@@ -51,3 +30,7 @@ def pytest_terminal_summary(terminalreporter: t.Any) -> None:
     for name, said in rows:
         terminalreporter.write_line(f"{name:44.44} | {said['module']:28.28} | {said['kubelet']:90.90}")
     terminalreporter.write_line(f"{len(rows)} rows")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    fail_unnamed_skips(session, MAY_BE_SKIPPED)

@@ -16,6 +16,7 @@ import pytest
 from .cases import CONFIG_STATIC, V137
 from .harness import host, lab, log
 from .harness.process import until
+from .harness.session import unnamed
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 RUNNING = f"""
@@ -84,3 +85,8 @@ def test_no_process_outlives_a_killed_runner() -> None:
 def test_what_is_missing_is_named() -> None:
     assert host.missing_programs(["sh", "no-such-program"]) == ["no-such-program"]
     assert isinstance(lab.missing_capabilities(), list)
+
+
+def test_a_skip_is_named_with_its_case() -> None:
+    nodeids = ["tests/kubelet/test_a.py::test_a[one]", "tests/kubelet/test_a.py::test_a[two]"]
+    assert unnamed(nodeids, ("test_a[one]",)) == nodeids[1:]
