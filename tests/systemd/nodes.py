@@ -46,7 +46,7 @@ After=containerd.service
 Wants=containerd.service
 
 [Service]
-ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --kubeconfig=/var/lib/kubelet/kubeconfig \\
+ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml \\
   --container-runtime-endpoint=unix:///run/containerd/containerd.sock --node-ip={address} --v=2 {flags}
 Restart=always
 StartLimitInterval=0
@@ -149,14 +149,17 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @contextlib.contextmanager
 def node(
-    root: pathlib.Path, image: str, name: str, release: str, number: int, server: api.Api, named: str = ""
+    root: pathlib.Path, image: str, name: str, release: str, number: int, server: api.Api | None, named: str = ""
 ) -> t.Iterator[Node]:
-    """Boot a node and start its kubelet; removed afterwards. `named` is its name in the API where it is another."""
+    """Boot a node and start its kubelet; removed afterwards. `named` is its name in the API where it is another.
+
+    Without an API server its kubelet is one that stands alone, and is not started yet.
+    """
     this = Node(name, release, root / name, f"10.213.0.{number}", named)
     this.root.mkdir()
     numa.write(this.topology, this.root)
     (this.root / "proc/iomem").write_text(IOMEM, encoding="ascii")
-    relay = Relay(this.root / "api.sock", server.port)
+    relay = Relay(this.root / "api.sock", server.port) if server else None
     try:
         volumes = ("--volume", f"{this.root}:/fixture", "--volume", f"{binary('kubelet', release)}:/usr/bin/kubelet:ro")
         options = ("--detach", "--name", name, "--hostname", name, "--systemd=always", "--privileged", "--network=none")
@@ -166,18 +169,17 @@ def node(
         yield this
     finally:
         run(*PODMAN, "rm", "--force", "--time=0", name, check=False)
-        relay.close()
+        if relay:
+            relay.close()
 
 
-def _install(this: Node, server: api.Api) -> None:
-    flags = f"--hostname-override={this.named}" if this.named else ""
-    kubeconfig = server.kubeconfig().replace(f":{server.port}", f":{API_PORT}")
-    files = {
-        **FILES,
-        "var/lib/kubelet/config.yaml": document(static(more=MACHINE)),
-        "var/lib/kubelet/kubeconfig": kubeconfig,
-        "etc/systemd/system/kubelet.service": UNIT.format(address=this.address, flags=flags),
-    }
+def _install(this: Node, server: api.Api | None) -> None:
+    flags = [f"--hostname-override={this.named}"] if this.named else []
+    files = {**FILES, "var/lib/kubelet/config.yaml": document(static(more=MACHINE))}
+    if server:
+        flags.append("--kubeconfig=/var/lib/kubelet/kubeconfig")
+        files["var/lib/kubelet/kubeconfig"] = server.kubeconfig().replace(f":{server.port}", f":{API_PORT}")
+    files["etc/systemd/system/kubelet.service"] = UNIT.format(address=this.address, flags=" ".join(flags))
     for path, text in list(files.items())[1:]:
         target = this.root / "files" / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -187,4 +189,4 @@ def _install(this: Node, server: api.Api) -> None:
     this.boot_with(this.topology)
     this.systemctl("daemon-reload")
     this.systemctl("restart", "api.socket", "containerd.service")
-    this.systemctl("enable", "--now", "kubelet.service")
+    this.systemctl("enable", *(["--now"] if server else []), "kubelet.service")
