@@ -22,7 +22,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._configure import 
 )
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import Request
+from ansible_collections.kubenode.memory.plugins.module_utils._request import Request
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

@@ -85,7 +85,8 @@ import typing as t
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import InputError, evaluate_mapping
+from ansible_collections.kubenode.memory.plugins.module_utils._mapping import evaluate_mapping
+from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 
 def memmgr_evaluate(

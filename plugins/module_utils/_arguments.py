@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ._node.kubelet import KubeletOverrides
-from ._preflight import Request
+from ._request import Request
 
 
 def node_arguments() -> t.Dict[str, t.Dict[str, t.Any]]:

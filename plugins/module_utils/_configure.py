@@ -43,7 +43,9 @@ from ._policy.refusals import Comparison, overridden, refusals, reset_reasons
 from ._policy.reservation import ReservationError, node_allocatable_reservation, system_reserved
 from ._policy.reservation_plan import PlanError, Rule, is_close, plan_reservation, reserved_memory_value
 from ._policy.tolerance import GATE
-from ._preflight import InputError, NodeReading, Request, judge_reading, present_finding, read_node, with_configuration
+from ._preflight import NodeReading, judge_reading, read_node, with_configuration
+from ._present_report import present_finding
+from ._request import InputError, Request
 
 PRESENT, GIVEN_BACK = "present", "absent"
 HEADER: t.Mapping[str, str] = {"apiVersion": API_VERSION, "kind": KIND}

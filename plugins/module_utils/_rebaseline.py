@@ -17,7 +17,7 @@ import time
 import typing as t
 from dataclasses import dataclass, field, replace
 
-from ._node.backups import BACKUPS, read_backup
+from ._node.backups import read_backup
 from ._node.history import UNKNOWN_BOOT, history_text, numa_nodes_of
 from ._node.in_use import Units, Usage, find_usage
 from ._node.pods import guaranteed_pods
@@ -30,10 +30,7 @@ from ._policy.history import (
     Range,
     Records,
     bounded,
-    cumulative_drift,
     cumulative_findings,
-    current_epoch,
-    machine_totals,
     observed,
     recorded_totals,
     rewritten,
@@ -41,21 +38,10 @@ from ._policy.history import (
 from ._policy.kernel_image import KernelImageUnavailable, crash_kernel_ranges, trusted_kernel_image
 from ._policy.quantity import QuantityError, parse_quantity
 from ._policy.rewrite import Rewrite, RewriteRefused, as_it_is, assigned_containers, rebaseline
-from ._policy.state import MachineState, MemoryManagerState
+from ._policy.state import MachineState
 from ._policy.static_policy import REFUSE, TOLERABLE
-from ._policy.units import mebibytes
-from ._preflight import (
-    InputError,
-    NodeReading,
-    Report,
-    Request,
-    distance_to_first_baseline,
-    judge_reading,
-    present_machine_state,
-    present_report,
-    read_node,
-    with_pod_names,
-)
+from ._preflight import NodeReading, Report, distance_to_first_baseline, judge_reading, read_node, with_pod_names
+from ._request import InputError, Request
 
 REBASELINE = "rebaseline"
 RESTORE = "restore"
@@ -515,90 +501,3 @@ def _kernel_image(iomem: t.Optional[str]) -> t.Optional[Range]:
     except KernelImageUnavailable:
         return None
     return image.start, image.end
-
-
-# --- presentation ----------------------------------------------------------------------------------------------------
-
-
-def present_outcome(outcome: Outcome) -> t.Dict[str, t.Any]:
-    """What the module returns: that of `memmgr_validate` for the file that was found, and what became of it."""
-    result = present_report(outcome.decision.report)
-    backup = outcome.backup
-    result.update(
-        reason=outcome.reason,
-        msg=outcome.message,
-        changed=outcome.changed,
-        new_state_file=_present_new(outcome.decision.rewrite) if outcome.changed else None,
-        backup=None if backup is None else {"id": backup, "path": f"{BACKUPS}/{backup}"},
-        epoch=_present_epoch(outcome),
-    )
-    return result
-
-
-def _present_new(rewrite: t.Optional[Rewrite]) -> t.Optional[t.Dict[str, t.Any]]:
-    if rewrite is None or rewrite.after.state is None:
-        return None
-    return {
-        "sha256": rewrite.sha256,
-        "size": len(rewrite.content),
-        "format": rewrite.format,
-        "verdict": rewrite.after.verdict,
-        "will_start": rewrite.after.will_start,
-        "machine_state": present_machine_state(rewrite.after.state.nodes),
-    }
-
-
-def _present_epoch(outcome: Outcome) -> t.Optional[t.Dict[str, t.Any]]:
-    """The epoch of the file that is there now; null where the history does not know it."""
-    decision = outcome.decision
-    written = decision.rewrite.after.state if outcome.changed and outcome.backup and decision.rewrite else None
-    state = written or decision.evaluation.state
-    epoch = () if state is None else current_epoch(outcome.records, recorded_totals(state.nodes))
-    if not epoch or state is None:
-        return None
-    machine = machine_totals(decision.reading.subject.machine)
-    distances = cumulative_drift(outcome.records, recorded_totals(state.nodes), machine)
-    return {
-        "number": epoch[-1].epoch,
-        "records": len(epoch),
-        "first_boot_id": epoch[0].boot_id,
-        "first_baseline_bytes": {str(node): size for node, size in sorted(epoch[0].totals.items())},
-        "distance_bytes": {str(node): size for node, size in distances.items()},
-    }
-
-
-def present_diff(outcome: Outcome) -> t.Dict[str, str]:
-    """Before and after as text, a line for each number of each NUMA node; Ansible shows the lines that differ."""
-    decision = outcome.decision
-    before = decision.evaluation.state
-    after = decision.rewrite.after.state if outcome.changed and decision.rewrite is not None else before
-    assignments = outcome.reason == SUCCESS[RESTORE]
-    return {
-        "before_header": f"{decision.path} (recorded)",
-        "after_header": f"{decision.path} ({outcome.reason})",
-        "before": state_table(before, assignments),
-        "after": state_table(after, assignments),
-    }
-
-
-def state_table(state: t.Optional[MemoryManagerState], assignments: bool = False) -> str:
-    """A state as lines such as `NUMA node 0  memory  total  1970.3 MiB  2066071552`."""
-    if state is None:
-        return ""
-    lines = [line for node_id in sorted(state.nodes) for line in _node_lines(state.nodes, node_id)]
-    if assignments:
-        lines.extend(
-            f"pod {pod}  container {container}  {block.type}  {mebibytes(block.size)}  NUMA node "
-            + ",".join(map(str, block.numa_affinity or ()))
-            for pod, container, block in state.assignments()
-        )
-    return "".join(line + "\n" for line in lines)
-
-
-def _node_lines(nodes: MachineState, node_id: int) -> t.Iterator[str]:
-    node = nodes[node_id]
-    for resource, table in sorted((node.memory_map or {}).items() if node is not None else ()):
-        if table is not None and any(table.__dict__.values()):
-            for name in ("total", "allocatable", "reserved", "free"):
-                size = getattr(table, name)
-                yield f"NUMA node {node_id}  {resource}  {name:<11}  {mebibytes(size):>12}  {size}"

@@ -302,7 +302,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._node.place import
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import NodeError
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation_plan import RULES, Rule
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import InputError
+from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 VALUES = {
     "memory_manager_policy": "memoryManagerPolicy",

@@ -269,7 +269,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.notifier i
     NotifierThreshold,
 )
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.units import mebibytes
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import present_finding
+from ansible_collections.kubenode.memory.plugins.module_utils._present_report import present_finding
 
 ARGUMENTS = {
     "host_root": {"type": "path", "default": "/"},

@@ -237,14 +237,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubenode.memory.plugins.module_utils._arguments import node_arguments, request_from
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import NodeError
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import InputError
-from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import (
-    Plan,
-    parse_limit,
-    present_diff,
-    present_outcome,
-    run,
-)
+from ansible_collections.kubenode.memory.plugins.module_utils._present_outcome import present_diff, present_outcome
+from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import Plan, parse_limit, run
+from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 FAIL_ON = ["match", "tolerable", "refuse", "unreadable", "absent", "not_applicable", "will_not_start"]
 

@@ -278,7 +278,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubenode.memory.plugins.module_utils._arguments import node_arguments, request_from
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import NodeError
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import InputError, present_report, validate
+from ansible_collections.kubenode.memory.plugins.module_utils._preflight import validate
+from ansible_collections.kubenode.memory.plugins.module_utils._present_report import present_report
+from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 FAIL_ON = ("match", "tolerable", "refuse", "unreadable", "absent", "not_applicable", "will_not_start")
 

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import conftest  # noqa: E402, F401  # pylint: disable=unused-import
 
-from ansible_collections.kubenode.memory.plugins.module_utils import _preflight  # noqa: E402
+from ansible_collections.kubenode.memory.plugins.module_utils import _mapping  # noqa: E402
 from ansible_collections.kubenode.memory.plugins.module_utils._policy import (  # noqa: E402
     checkpoint,
     machine_state,
@@ -89,7 +89,7 @@ def main() -> None:
     data = subject(text)
 
     def evaluate() -> t.Dict[str, t.Any]:
-        return _preflight.evaluate_mapping(data, "1.37.2", "32Mi")
+        return _mapping.evaluate_mapping(data, "1.37.2", "32Mi")
 
     assert evaluate()["verdict"] == "tolerable"
     if "--profile" in sys.argv:

@@ -21,7 +21,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._configure import 
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation_plan import Rule
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import Request
+from ansible_collections.kubenode.memory.plugins.module_utils._request import Request
 from ansible_collections.kubenode.memory.plugins.plugin_utils._yaml_edit import edit_document
 
 DISK_SIGNALS = ("nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree")

@@ -9,7 +9,7 @@ import re
 import typing as t
 from dataclasses import dataclass
 
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import evaluate_mapping
+from ansible_collections.kubenode.memory.plugins.module_utils._mapping import evaluate_mapping
 
 Json = t.Dict[str, t.Any]
 

@@ -30,8 +30,8 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.state impo
     MemoryManagerState,
     assignment_units,
 )
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import Request
 from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import POINTS, Outcome, Plan, run
+from ansible_collections.kubenode.memory.plugins.module_utils._request import Request
 
 GIB = 1 << 30
 MIB = 1 << 20

@@ -19,14 +19,9 @@ from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet impo
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import NodeError
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import encode, load, read
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.release import parse_release
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import Request
-from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import (
-    BLOCKED,
-    RESTORE,
-    Plan,
-    present_outcome,
-    run,
-)
+from ansible_collections.kubenode.memory.plugins.module_utils._present_outcome import present_outcome
+from ansible_collections.kubenode.memory.plugins.module_utils._rebaseline import BLOCKED, RESTORE, Plan, run
+from ansible_collections.kubenode.memory.plugins.module_utils._request import Request
 from rebaseline.node import (
     BOOT,
     BOUND,

@@ -10,7 +10,7 @@ import typing as t
 import pytest
 from differential.kubelet_oracle import RELEASES, Json, Oracle, build_oracle
 
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import present_machine_state
+from ansible_collections.kubenode.memory.plugins.module_utils._present_report import present_machine_state
 from rebaseline.test_vectors import ONE_EACH, Case, rewritten
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from vectors import Row, rows
 
+from ansible_collections.kubenode.memory.plugins.module_utils._mapping import subject_from_mapping
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import (
     V1,
     V2,
@@ -24,10 +25,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.release im
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.rewrite import Rewrite, RewriteRefused, rebaseline
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MachineState
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance import ToleranceSetting, parse_tolerance
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import (
-    present_machine_state,
-    subject_from_mapping,
-)
+from ansible_collections.kubenode.memory.plugins.module_utils._present_report import present_machine_state
 
 NEWEST = Release(1, 37, 2)
 RELEASES = (Release(1, 21), Release(1, 31), Release(1, 32), Release(1, 34, 4), Release(1, 35, 4), Release(1, 36, 3))

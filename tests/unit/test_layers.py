@@ -16,14 +16,19 @@ PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 COLLECTION = "ansible_collections.kubenode.memory.plugins"
 
 # What each layer may import of the others. They run in the guard too, where there is no Ansible.
+NODE = frozenset({"_node", "_policy"})
 BELOW: t.Dict[str, t.FrozenSet[str]] = {
     "_policy": frozenset(),
     "_node": frozenset({"_policy"}),
-    "_preflight": frozenset({"_node", "_policy"}),
-    "_rebaseline": frozenset({"_preflight", "_node", "_policy"}),
-    "_configure": frozenset({"_preflight", "_node", "_policy"}),
-    "_guard": frozenset({"_rebaseline", "_preflight", "_node", "_policy"}),
-    "_arguments": frozenset({"_preflight", "_node", "_policy"}),
+    "_request": NODE,
+    "_arguments": NODE | {"_request"},
+    "_preflight": NODE | {"_request"},
+    "_present_report": NODE | {"_preflight"},
+    "_mapping": frozenset({"_policy", "_request", "_present_report"}),
+    "_rebaseline": NODE | {"_request", "_preflight"},
+    "_present_outcome": NODE | {"_present_report", "_rebaseline"},
+    "_configure": NODE | {"_request", "_preflight", "_present_report"},
+    "_guard": NODE | {"_request", "_preflight", "_present_report", "_rebaseline", "_present_outcome"},
 }
 # What runs under Ansible: all of the above, and what the controller's plugins share.
 FRONT_ENDS: t.Dict[str, t.FrozenSet[str]] = {

@@ -14,15 +14,12 @@ from hypothesis import given, settings, strategies as st
 from policy_builders import GIB, KERNEL, MIB, machine, recorded
 from vectors import rows
 
+from ansible_collections.kubenode.memory.plugins.module_utils._mapping import evaluate_mapping, subject_from_mapping
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import V1, V3, encode
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import VERDICTS, evaluate
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import Block, MemoryManagerState
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance import parse_tolerance
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import (
-    InputError,
-    evaluate_mapping,
-    subject_from_mapping,
-)
+from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 Mapping = t.Dict[str, t.Any]
 EXAMPLES = [row for row in rows("drift.jsonl") if row["policy"] == "Static" and len(row["file_text"] or "") < 4000][:60]

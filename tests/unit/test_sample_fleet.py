@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import Request, present_report, validate
+from ansible_collections.kubenode.memory.plugins.module_utils._preflight import validate
+from ansible_collections.kubenode.memory.plugins.module_utils._present_report import present_report
+from ansible_collections.kubenode.memory.plugins.module_utils._request import Request
 
 FLEET = Path(__file__).resolve().parents[2] / "playbooks" / "fleet"
 INVENTORY = yaml.safe_load((FLEET / "inventory.yml").read_text())

@@ -13,11 +13,11 @@ import typing as t
 import pytest
 from vectors import Row, each, rows
 
+from ansible_collections.kubenode.memory.plugins.module_utils._mapping import evaluate_mapping, subject_from_mapping
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import NIL_DEREFERENCE, V3, encode
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import evaluate
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MemoryManagerState
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance import parse_tolerance
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import evaluate_mapping, subject_from_mapping
 
 KUBELET = "1.37.2"
 REWRITTEN = [row for row in rows("validate.jsonl") if row["file_rewritten"]]

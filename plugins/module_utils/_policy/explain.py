@@ -21,6 +21,9 @@ from .units import mebibytes
 _RESET = "Drain the node, then accept the change with the role's entry point reset"
 _REBASELINE = "Re-baseline the file with memmgr_rebaseline"
 
+_STRUCTURE = ("node_count", "node_missing", "assignment_count", "cells", "resource_missing")
+_CAUSES_OF_FREE = ("total", "system_reserved", "allocatable", *_STRUCTURE)
+
 
 def judgement_findings(
     judgement: Judgement, bound: int, stops: bool, hints: t.Sequence[Hint] = ()
@@ -90,34 +93,32 @@ def _shortfall(shortfall: Shortfall, severity: str, decides: bool) -> Finding:
 
 def _without_consequences(judgement: Judgement) -> t.List[Difference]:
     """The differences that a person has to know of: a changed total also changes allocatable, free and group sums."""
-    causes = {(d.numa_node, d.resource) for d in judgement.differences if d.kind in ("total", "system_reserved")}
-    hugepages = {
-        d.numa_node
-        for d in judgement.differences
-        if is_hugepages(d.resource or "") and d.kind in ("total", "resource_missing")
-    }
-    structural = any(
-        d.kind in ("node_count", "node_missing", "assignment_count", "cells", "resource_missing")
-        for d in judgement.differences
-    )
-    kept = []
-    for d in judgement.differences:
-        if d.kind == "allocatable" and ((d.numa_node, d.resource) in causes or d.numa_node in hugepages):
-            continue
-        if d.kind in ("group_free", "free") and (causes or structural or hugepages or _kinds(judgement, "allocatable")):
-            continue
-        if d.kind in ("group_free", "free") and _kinds(judgement, d.kind.replace("free", "reserved")):
-            continue
-        if d.kind in ("group_reserved", "reserved") and (structural or judgement.shortfalls):
-            continue
-        if d.kind in ("node_count", "resource_count") and _kinds(judgement, d.kind.replace("count", "missing")):
-            continue
-        kept.append(d)
-    return kept
+    return [one for one in judgement.differences if not _is_consequence(one, judgement)]
 
 
-def _kinds(judgement: Judgement, kind: str) -> bool:
-    return any(difference.kind == kind for difference in judgement.differences)
+def _is_consequence(difference: Difference, judgement: Judgement) -> bool:
+    """Whether another difference of the same judgement is the cause of this one."""
+    kind, others = difference.kind, judgement.differences
+    if kind == "allocatable":
+        return any(_moves_allocatable(other, difference) for other in others)
+    if kind in ("group_free", "free"):
+        return _has_kind(others, *_CAUSES_OF_FREE, kind.replace("free", "reserved"))
+    if kind in ("group_reserved", "reserved"):
+        return bool(judgement.shortfalls) or _has_kind(others, *_STRUCTURE)
+    return kind in ("node_count", "resource_count") and _has_kind(others, kind.replace("count", "missing"))
+
+
+def _moves_allocatable(cause: Difference, allocatable: Difference) -> bool:
+    """Allocatable is the total without what is reserved, and memory's is also without the node's huge page pools."""
+    if cause.numa_node != allocatable.numa_node:
+        return False
+    if cause.resource == allocatable.resource and cause.kind in ("total", "system_reserved"):
+        return True
+    return is_hugepages(cause.resource or "") and cause.kind in ("total", "resource_missing")
+
+
+def _has_kind(differences: t.Iterable[Difference], *kinds: str) -> bool:
+    return any(difference.kind in kinds for difference in differences)
 
 
 def _difference(

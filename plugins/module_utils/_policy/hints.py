@@ -148,7 +148,7 @@ def _kernel(
     if previous and context.kernel_release and previous != context.kernel_release:
         text = f"another kernel: {previous} before, {context.kernel_release} now"
         return (Hint(OTHER_KERNEL, text),)
-    if not explained and moved and previous is None and all(abs(size) <= 64 * MIB for size in moved.values()):
+    if not explained and moved and previous is None and all(abs(size) < _span(context) for size in moved.values()):
         return (Hint(OTHER_KERNEL, "perhaps another kernel: the totals changed by less than an image"),)
     return ()
 

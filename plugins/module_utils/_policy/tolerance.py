@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .kernel_image import KernelImage, KernelImageUnavailable, trusted_kernel_image
-from .machine import MEMORY, is_hugepages
+from .machine import MEMORY
 from .machine_state import Difference, compare
 from .quantity import INT64_MAX, QuantityError, parse_quantity
 from .state import MachineState, MemoryTable
@@ -120,11 +120,3 @@ def drift(recorded: MachineState, expected: MachineState) -> t.Dict[int, int]:
 def _memory_table(machine_state: MachineState, node_id: int) -> t.Optional[MemoryTable]:
     node = machine_state[node_id]
     return None if node is None else (node.memory_map or {}).get(MEMORY)
-
-
-def hugepages_changed(differences: t.Iterable[Difference]) -> bool:
-    """Whether a huge page pool differs: memory's allocatable then differs with it, by more than any drift."""
-    return any(
-        is_hugepages(difference.resource or "") and difference.kind in ("total", "resource_missing")
-        for difference in differences
-    )

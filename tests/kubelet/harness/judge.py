@@ -9,7 +9,8 @@ import dataclasses
 import typing as t
 
 from ansible_collections.kubenode.memory.plugins.module_utils._arguments import node_arguments, request_from
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import present_report, validate
+from ansible_collections.kubenode.memory.plugins.module_utils._preflight import validate
+from ansible_collections.kubenode.memory.plugins.module_utils._present_report import present_report
 
 from .node import NodeDirectory
 

@@ -21,7 +21,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._node.root import 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.configuration import merge_patch
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation_plan import Rule
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import InputError
+from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 PATCH = "/etc/kubernetes/patches/kubeletconfiguration50-kubenode-memory+merge.json"
 GATES = ("MemoryManagerDriftTolerance",)

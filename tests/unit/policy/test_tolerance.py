@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from policy_builders import GIB, KERNEL, MIB, block, defaults, machine, pods
 from vectors import Row, each
 
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine_state import STATES_DIFFER, Difference
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine_state import STATES_DIFFER
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import (
     Block,
     MemoryManagerState,
@@ -31,7 +31,6 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance 
     ToleranceSetting,
     derive_bound,
     drift,
-    hugepages_changed,
     parse_tolerance,
 )
 
@@ -209,16 +208,3 @@ def test_drift_is_signed_and_by_node() -> None:
     before, after = defaults(machine(GIB, GIB, GIB)), defaults(machine(GIB - 4096, GIB + 4096))
     assert drift(before, after) == {0: -4096, 1: 4096}
     assert drift({0: None, 1: NumaNodeState()}, after) == {}
-
-
-@pytest.mark.parametrize(
-    ("difference", "changed"),
-    [
-        (Difference("total", 0, "hugepages-2Mi"), True),
-        (Difference("resource_missing", 0, "hugepages-2Mi"), True),
-        (Difference("total", 0, "memory"), False),
-        (Difference("group_free", 0, "hugepages-2Mi"), False),
-    ],
-)
-def test_huge_pages(difference: Difference, changed: bool) -> None:
-    assert hugepages_changed([difference]) is changed
