@@ -31,6 +31,7 @@ def present_report(report: Report) -> t.Dict[str, t.Any]:
         "config": kubelet.config_path,
         "config_dir": kubelet.config_dir,
         "root_dir": kubelet.root_dir,
+        "node_name": kubelet.node_name,
         "running": kubelet.running_pid is not None,
     }
     result["boot"] = {

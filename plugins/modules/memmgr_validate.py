@@ -264,6 +264,7 @@ kubelet:
     config: /var/lib/kubelet/config.yaml
     config_dir: null
     root_dir: /var/lib/kubelet
+    node_name: worker-17
     running: true
 boot:
   description: Boot id, kernel release and architecture.

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 from dataclasses import dataclass, field, replace
 
@@ -57,6 +58,7 @@ MANAGED = (OPENSHIFT, TALOS, BOTTLEROCKET)
 """Layouts whose distribution rewrites what is edited on the node."""
 
 DROP_IN_VARIABLE = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
+HOSTNAME = ("/proc/sys/kernel/hostname", "/etc/hostname")
 
 _SUPERVISORS = {K3S: ("k3s", "k3s-server", "k3s-agent"), MICROK8S: ("kubelite", "kubelet")}
 _PATH_FLAGS = ("config", "config-dir", "root-dir")
@@ -81,7 +83,8 @@ class KubeletFacts:
     `argv` is the command line on disk without the binary (from the unit, or from k3s' and RKE2's configuration);
     without a unit it is the running process's. `running_argv` is None where no kubelet runs or cannot be seen.
     `changed_flags` are the flags in which both differ. `known_gates` is None where the binary was not asked; a gate
-    that is missing in it is not proven unknown (design, section 6). `sources` says where each attribute comes from.
+    that is missing in it is not proven unknown (design, section 6). `node_name` is that of the Node object, unless a
+    cloud provider names it. `sources` says where each attribute comes from.
     """
 
     layout: str = NONE
@@ -92,6 +95,7 @@ class KubeletFacts:
     config_path: t.Optional[str] = None
     config_dir: t.Optional[str] = None
     root_dir: str = "/var/lib/kubelet"
+    node_name: t.Optional[str] = None
     version: t.Optional[Release] = None
     known_gates: t.Optional[t.FrozenSet[str]] = None
     running_pid: t.Optional[int] = None
@@ -130,6 +134,7 @@ def find_kubelet(root: HostRoot, overrides: KubeletOverrides = KubeletOverrides(
         config_path=overrides.config or command_line.last("config") or None,
         config_dir=overrides.config_dir or command_line.last("config-dir") or None,
         root_dir=overrides.root_dir or command_line.last("root-dir") or DEFAULT_ROOT_DIR,
+        node_name=_node_name(root, command_line),
         version=version,
         known_gates=gates,
         running_pid=None if process is None else process.pid,
@@ -139,6 +144,15 @@ def find_kubelet(root: HostRoot, overrides: KubeletOverrides = KubeletOverrides(
         sources={**_path_sources(launch, command_line, overrides), **sources},
     )
     return replace(facts, findings=(*facts.findings, *_config_dir_findings(facts)))
+
+
+def _node_name(root: HostRoot, command_line: CommandLine) -> t.Optional[str]:
+    """As the kubelet does (GetHostname): --hostname-override or the host's name, without blanks, in lower case."""
+    names = [command_line.last("hostname-override") or ""]
+    for path in HOSTNAME:
+        with contextlib.suppress(NodeError):
+            names.append(root.read_text(path))
+    return next((name.strip().lower() for name in names if name.strip()), None)
 
 
 def _without_kubelet(overrides: KubeletOverrides) -> KubeletFacts:

@@ -107,6 +107,25 @@ def test_kubeadm() -> None:
 
 
 @pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({"/proc/sys/kernel/hostname": "Worker-1\n"}, "worker-1"),
+        ({"/etc/hostname": "worker-2\n"}, "worker-2"),
+        (
+            {
+                "/proc/sys/kernel/hostname": "a\n",
+                "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=--hostname-override=Rack1.N7",
+            },
+            "rack1.n7",
+        ),
+        ({}, None),
+    ],
+)
+def test_node_name_is_the_kubelet_s(files: Files, name: t.Optional[str]) -> None:
+    assert find({**KUBEADM, **files}).node_name == name
+
+
+@pytest.mark.parametrize(
     ("files", "layout"),
     [
         ({"/etc/os-release": 'ID="rhcos"\n'}, "openshift"),
