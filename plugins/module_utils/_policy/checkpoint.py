@@ -93,10 +93,13 @@ class Document:
 def fnv1a_32(data: bytes) -> int:
     """FNV-1a, 32 bit."""
     result, prime = _FNV_OFFSET, _FNV_PRIME
-    # Two bytes a round: the loop is a third of the time that a large file takes.
-    for first, second in zip(data[::2], data[1::2]):
-        result = (((result ^ first) * prime ^ second) * prime) & 0xFFFFFFFF
-    return ((result ^ data[-1]) * prime) & 0xFFFFFFFF if len(data) % 2 else result
+    # Three bytes a round, one mask: the loop is a third of the time that a large file takes.
+    whole = len(data) - len(data) % 3
+    for first, second, third in zip(data[:whole:3], data[1:whole:3], data[2:whole:3]):
+        result = (((result ^ first) * prime ^ second) * prime ^ third) * prime & 0xFFFFFFFF
+    for byte in data[whole:]:
+        result = (result ^ byte) * prime & 0xFFFFFFFF
+    return result
 
 
 def data_checksum(data: str) -> int:
