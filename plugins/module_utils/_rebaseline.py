@@ -23,7 +23,7 @@ from ._node.in_use import Units, Usage, find_usage
 from ._node.pods import guaranteed_pods
 from ._node.root import NodeError
 from ._node.writer import Busy, Identity, NotDurable, StateDirectory, Store, UnsafePath, WriteError
-from ._policy.evaluation import UNREADABLE, Evaluation, Subject, evaluate
+from ._policy.evaluation import UNREADABLE, Evaluation, Subject, evaluate, tolerates_by_itself
 from ._policy.findings import INFO
 from ._policy.history import (
     BootRecord,
@@ -64,8 +64,9 @@ class Plan:
 
     `backup` is the id or the path of what is restored. `kubelet_is_stopped` is the user's word for a root whose
     processes cannot be seen; it counts for no other. `own_unit_starts` is for the guard, which is the pre-start of the
-    kubelet's own unit. `max_cumulative_drift` is bytes, `patience` (for the lock) seconds. `record` keeps a history
-    line also where nothing is written. `at` is called at each of POINTS; `show_units` asks systemd.
+    kubelet's own unit, and only observes a kubelet that tolerates drift itself. `max_cumulative_drift` is bytes,
+    `patience` (for the lock) seconds. `record` keeps a history line also where nothing is written. `at` is called at
+    each of POINTS; `show_units` asks systemd.
     """
 
     action: str = REBASELINE
@@ -199,7 +200,7 @@ def decide(request: Request, plan: Plan) -> Decision:
     report = Report(reading, judge_reading(reading))
     try:
         report = _within_cumulative_limit(report, plan.max_cumulative_drift)
-        rewrite = _restoration(report, plan.backup) if plan.action == RESTORE else _rebaselining(report)
+        rewrite = _restoration(report, plan.backup) if plan.action == RESTORE else _rebaselining(report, plan)
     except _CumulativeDriftError as error:
         return Decision(error.report, "cumulative_drift", str(error))
     except RewriteRefused as refusal:
@@ -250,11 +251,13 @@ _WHY_NOT = {
 }
 
 
-def _rebaselining(report: Report) -> Rewrite:
+def _rebaselining(report: Report, plan: Plan) -> Rewrite:
     """:raises RewriteRefused: with the verdict as its code where that is why"""
     verdict = report.evaluation.verdict
     if verdict != TOLERABLE:
         raise RewriteRefused(verdict, _why_not(report.evaluation))
+    if plan.own_unit_starts and tolerates_by_itself(report.reading.subject):
+        raise RewriteRefused("observed", "This kubelet has the gate and the option itself; the file is left to it.")
     return rebaseline(report.reading.subject, report.reading.tolerance, report.evaluation)
 
 

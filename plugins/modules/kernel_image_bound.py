@@ -102,30 +102,10 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubenode.memory.plugins.module_utils._node.boot import BootFacts, read_boot_facts
+from ansible_collections.kubenode.memory.plugins.module_utils._node.boot import read_boot_facts
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import HostRoot, NodeError
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.kernel_image import GRACE
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance import (
-    Bound,
-    ToleranceSetting,
-    derive_bound,
-)
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.units import mebibytes
-
-
-def present(boot: BootFacts, bound: Bound) -> t.Dict[str, t.Any]:
-    image = bound.kernel_image
-    rows = image.rows if image else ()
-    return {
-        "bound_bytes": None if image is None else bound.bytes,
-        "kernel_image_bytes": None if image is None else image.span,
-        "grace_bytes": GRACE,
-        "rows": [{"name": row.name, "start": f"{row.start:x}", "end": f"{row.end:x}"} for row in rows],
-        "unavailable": bound.unavailable,
-        "reason": bound.reason,
-        "memory_block_size_bytes": boot.memory_block_size_bytes.value,
-        "kernel": boot.kernel_release.value,
-    }
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance import ToleranceSetting, derive_bound
+from ansible_collections.kubenode.memory.plugins.module_utils._present_bound import bound_sentence, present_bound
 
 
 def main() -> t.NoReturn:
@@ -136,11 +116,10 @@ def main() -> t.NoReturn:
     except NodeError as error:
         module.fail_json(msg=str(error))
     bound = derive_bound(ToleranceSetting("auto"), boot.iomem.value, boot.iomem.reason)
-    result = present(boot, bound)
+    result = present_bound(boot, bound)
     if bound.kernel_image is None and (module.params["required"] or boot.iomem.denied):
         module.fail_json(msg=bound.reason or "no bound can be derived", **result)
-    message = bound.reason or f"bound {mebibytes(bound.bytes)}, kernel image {mebibytes(bound.bytes - GRACE)}"
-    module.exit_json(changed=False, msg=message, **result)
+    module.exit_json(changed=False, msg=bound_sentence(bound), **result)
 
 
 if __name__ == "__main__":

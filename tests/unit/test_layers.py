@@ -17,6 +17,8 @@ COLLECTION = "ansible_collections.kubenode.memory.plugins"
 
 # What each layer may import of the others. They run in the guard too, where there is no Ansible.
 NODE = frozenset({"_node", "_policy"})
+PRESENTATION = frozenset({"_present_report", "_present_outcome", "_present_bound"})
+GUARD = frozenset({"_guard_options", "_guard_deadline", "_guard_hooks", "_guard_arguments", "_guard_commands"})
 BELOW: t.Dict[str, t.FrozenSet[str]] = {
     "_policy": frozenset(),
     "_node": frozenset({"_policy"}),
@@ -28,7 +30,15 @@ BELOW: t.Dict[str, t.FrozenSet[str]] = {
     "_rebaseline": NODE | {"_request", "_preflight"},
     "_present_outcome": NODE | {"_present_report", "_rebaseline"},
     "_configure": NODE | {"_request", "_preflight", "_present_report"},
-    "_guard": NODE | {"_request", "_preflight", "_present_report", "_rebaseline", "_present_outcome"},
+    "_present_bound": NODE,
+    "_guard_options": NODE | {"_request"},
+    "_guard_deadline": NODE,
+    "_guard_memory": NODE | {"_guard_options", "_preflight"},
+    "_guard_hooks": NODE | {"_guard_options", "_guard_memory", "_request", "_present_report", "_rebaseline"},
+    "_guard_arguments": NODE | {"_guard_options"},
+    "_guard_commands": NODE | {"_guard_options", "_guard_memory", "_preflight", "_rebaseline", *PRESENTATION},
+    "_guard": NODE | {"_request", *GUARD},
+    "_guard_start": NODE | {"_guard"},
 }
 # What runs under Ansible: all of the above, and what the controller's plugins share.
 FRONT_ENDS: t.Dict[str, t.FrozenSet[str]] = {
@@ -163,7 +173,7 @@ def test_an_import_the_wrong_way_is_found(path: str, source: str) -> None:
         ("module_utils/_policy/sub/a.py", "from ..b import C\nfrom . import d"),
         ("module_utils/_node/a.py", "import os\nimport yaml\nfrom .._policy.machine import Machine\nopen('x')"),
         ("module_utils/_preflight.py", "from ._node import root\nfrom . import _policy"),
-        ("module_utils/_guard.py", "from ._preflight import judge"),
+        ("module_utils/_guard_hooks.py", "from ._rebaseline import run"),
         ("modules/a.py", "from ansible.module_utils.basic import AnsibleModule"),
         ("modules/a.py", "from ansible_collections.kubenode.memory.plugins.module_utils._preflight import judge"),
         ("filter/a.py", "from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine import Machine"),

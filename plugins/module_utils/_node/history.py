@@ -49,9 +49,14 @@ def history_text(records: Records) -> str:
 
 def format_line(record: BootRecord) -> str:
     """One record as a line of JSON."""
+    return json.dumps(present_record(record), separators=(",", ":"))
+
+
+def present_record(record: BootRecord) -> t.Dict[str, t.Any]:
+    """One record as plain values."""
     image = None if record.kernel_image is None else _range(record.kernel_image, record.kernel_image_nodes)
     nodes = record.crash_kernel_nodes + ((),) * (len(record.crash_kernels) - len(record.crash_kernel_nodes))
-    line = {
+    return {
         "time": record.time,
         "boot_id": record.boot_id,
         "content_sha256": record.content_sha256,
@@ -64,7 +69,6 @@ def format_line(record: BootRecord) -> str:
         "kernel_image": image,
         "crash_kernels": [_range(*pair) for pair in zip(record.crash_kernels, nodes)],
     }
-    return json.dumps(line, separators=(",", ":"))
 
 
 def _range(addresses: Range, nodes: t.Tuple[int, ...]) -> t.Dict[str, t.Any]:

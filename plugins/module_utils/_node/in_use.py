@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import typing as t
 from dataclasses import dataclass
 
@@ -54,7 +53,7 @@ def find_usage(
     if show is not None and not own_unit_starts:
         try:
             states = show(tuple(dict.fromkeys((*UNITS, *([unit] if unit else ())))))
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
+        except (OSError, ValueError) as error:
             return Usage(by, unproven or f"systemd does not tell the state of the kubelet's unit: {error}")
         by = tuple(f"{name} is {state}" for name, state in states.items() if state not in STOPPED) + by
     return Usage(by, unproven)
@@ -68,18 +67,24 @@ def _uses(root: HostRoot, process: KubeletProcess, directory: str) -> bool:
 def show_units(units: t.Sequence[str], command: t.Sequence[str] = SYSTEMCTL) -> Units:
     """The ActiveState of units; one that systemd does not know is inactive.
 
-    :raises OSError, subprocess.SubprocessError: if systemctl fails
-    :raises ValueError: if its answer is not one
+    :raises OSError: if systemctl cannot be run
+    :raises ValueError: if it takes too long, or its answer is not one
     """
-    # The guard has no AnsibleModule whose run_command could be called.
-    result = subprocess.run(  # pylint: disable=ansible-bad-function
-        [*command, "--", *units],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=TIMEOUT,
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
-        check=False,
-    )
+    # Not needed in a start of the kubelet's unit, where importing it would be a good part of what the guard costs.
+    import subprocess  # pylint: disable=import-outside-toplevel
+
+    try:
+        # The guard has no AnsibleModule whose run_command could be called.
+        result = subprocess.run(  # pylint: disable=ansible-bad-function
+            [*command, "--", *units],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
+            check=False,
+        )
+    except subprocess.SubprocessError as error:
+        raise ValueError(str(error)) from error
     if result.returncode:
         raise ValueError(result.stderr.decode("utf-8", "replace").strip() or f"exit code {result.returncode}")
     answer = parse_show(result.stdout.decode("utf-8", "replace"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from .._policy.findings import Finding, stops_start, warning
 from .._policy.flags import CONFIGURATION_FLAGS, CommandLine, split_command_line
 from .._policy.release import Release, parse_release
-from .kubelet_binary import ask_binary
+from .kubelet_binary import TIMEOUT, ask_binary
 from .launch import (
     BOTTLEROCKET,
     EKS,
@@ -66,7 +66,10 @@ _PATH_FLAGS = ("config", "config-dir", "root-dir")
 
 @dataclass(frozen=True)
 class KubeletOverrides:
-    """What the user knows better than we can find out; None and "" mean: find out."""
+    """What the user knows better than we can find out; None and "" mean: find out.
+
+    `unit` is preferred where several could start a kubelet. `timeout` is seconds for each question to the binary.
+    """
 
     config: t.Optional[str] = None
     config_dir: t.Optional[str] = None
@@ -74,6 +77,8 @@ class KubeletOverrides:
     version: t.Optional[str] = None
     known_feature_gates: t.Optional[t.Tuple[str, ...]] = None
     cache_file: t.Optional[str] = None
+    timeout: float = TIMEOUT
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def find_kubelet(root: HostRoot, overrides: KubeletOverrides = KubeletOverrides(
     :raises NodeError: with the path, where a file cannot be read (PermissionMissing) or is no text
     """
     reading = read_kubelets(root)
-    launch = _find_launch(root, reading.kubelets)
+    launch = _find_launch(root, reading.kubelets, overrides.unit)
     if launch is None:
         return _without_kubelet(overrides)
     process = _running(launch, reading.kubelets)
@@ -166,10 +171,11 @@ def _without_kubelet(overrides: KubeletOverrides) -> KubeletFacts:
     )
 
 
-def _find_launch(root: HostRoot, processes: t.Sequence[KubeletProcess]) -> t.Optional[Launch]:
-    """Of several, the one that runs; otherwise the first one that is not masked."""
+def _find_launch(root: HostRoot, processes: t.Sequence[KubeletProcess], unit: str) -> t.Optional[Launch]:
+    """Of several, that of the unit, else the one that runs; otherwise the first one that is not masked."""
     found = [find_unit_launch(root), *find_rancher_launches(root), find_microk8s_launch(root)]
     launches = [launch for launch in found if launch is not None]
+    launches = [launch for launch in launches if launch.unit == unit] or launches
     for launch in launches:
         if _running(launch, processes) is not None and not _is_masked(launch):
             return _with_process(launch, processes)
@@ -262,7 +268,7 @@ def _version(
     sources.update({"version": "argument"} if version is not None else {})
     sources.update({"known_gates": "argument"} if gates is not None else {})
     if launch.binary and (version is None or gates is None):
-        answer = ask_binary(root, launch.binary, overrides.cache_file)
+        answer = ask_binary(root, launch.binary, overrides.cache_file, overrides.timeout)
         if answer is not None and version is None:
             version, sources["version"] = answer.version, f"{launch.binary} --version"
         if answer is not None and gates is None and answer.gates is not None:

@@ -10,8 +10,6 @@ import contextlib
 import json
 import os
 import re
-import subprocess
-import tempfile
 import typing as t
 from dataclasses import dataclass
 
@@ -35,10 +33,13 @@ class BinaryAnswer:
     gates: t.Optional[t.FrozenSet[str]]
 
 
-def ask_binary(root: HostRoot, path: str, cache_file: t.Optional[str] = None) -> t.Optional[BinaryAnswer]:
+def ask_binary(
+    root: HostRoot, path: str, cache_file: t.Optional[str] = None, timeout: float = TIMEOUT
+) -> t.Optional[BinaryAnswer]:
     """Run the binary with --version and --help; None where it may not be run (another root) or cannot be.
 
-    The answers are kept in `cache_file` by path, inode, size and time of change.
+    The answers are kept in `cache_file` by path, inode, size and time of change; one that took longer than `timeout`
+    seconds is not.
     """
     if not root.is_live or not os.path.isabs(path):
         return None
@@ -50,11 +51,13 @@ def ask_binary(root: HostRoot, path: str, cache_file: t.Optional[str] = None) ->
     cached = _from_json(cache.get(key))
     if cached is not None:
         return cached
-    version = parse_version_output(_run(path, "--version") or "")
+    version = parse_version_output(_run(path, "--version", timeout) or "")
     if version is None:
         return None
-    answer = BinaryAnswer(version, parse_gates(_run(path, "--help") or "") or None)
-    _write_cache(cache_file, {**cache, key: _to_json(answer)})
+    text = _run(path, "--help", timeout)
+    answer = BinaryAnswer(version, parse_gates(text or "") or None)
+    if text is not None:
+        _write_cache(cache_file, {**cache, key: _to_json(answer)})
     return answer
 
 
@@ -74,7 +77,11 @@ def parse_gates(text: str) -> t.FrozenSet[str]:
     return frozenset(_GATE.findall(text))
 
 
-def _run(path: str, argument: str) -> t.Optional[str]:
+def _run(path: str, argument: str, timeout: float) -> t.Optional[str]:
+    """What it prints: "" where it fails, None where it does not end in time."""
+    # Imported where a binary has to be asked: most starts know its answer, and an import costs as much as a judgement.
+    import subprocess  # pylint: disable=import-outside-toplevel
+
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
     try:
         # The guard has no AnsibleModule whose run_command could be called.
@@ -83,13 +90,15 @@ def _run(path: str, argument: str) -> t.Optional[str]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=TIMEOUT,
+            timeout=timeout,
             env=environment,
             check=False,
         )
-    except (OSError, ValueError, subprocess.SubprocessError):
+    except subprocess.TimeoutExpired:
         return None
-    return result.stdout[:OUTPUT_LIMIT].decode("utf-8", "replace") if result.returncode == 0 else None
+    except (OSError, ValueError):
+        return ""
+    return result.stdout[:OUTPUT_LIMIT].decode("utf-8", "replace") if result.returncode == 0 else ""
 
 
 def _key(root: HostRoot, path: str) -> str:
@@ -129,8 +138,12 @@ def _write_cache(cache_file: t.Optional[str], content: t.Dict[str, t.Any]) -> No
     if cache_file is None:
         return
     kept = dict(list(content.items())[-CACHE_ENTRIES:])
-    with contextlib.suppress(OSError):
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(cache_file) or ".")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+    temporary = cache_file + ".tmp"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as stream:
             json.dump(kept, stream)
         os.replace(temporary, cache_file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)

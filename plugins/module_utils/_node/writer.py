@@ -95,8 +95,14 @@ def _require_safe_directory(fd: int, where: str) -> None:
         raise UnsafePath(f"{where} has mode {mode:04o}: group or world may write to it; chmod it to 0755 or less")
 
 
-def _create(directory: int, content: bytes, like: t.Optional[os.stat_result], label: t.Optional[bytes]) -> None:
-    """A durable temporary file with mode 0600 and the owner and label of another one."""
+def _create(
+    directory: int,
+    content: bytes,
+    like: t.Optional[os.stat_result] = None,
+    label: t.Optional[bytes] = None,
+    durable: bool = True,
+) -> None:
+    """A temporary file with mode 0600 and the owner and label of another one."""
     fd = os.open(TEMPORARY, _NEW_FILE_FLAGS, 0o600, dir_fd=directory)
     try:
         os.fchmod(fd, 0o600)
@@ -107,7 +113,8 @@ def _create(directory: int, content: bytes, like: t.Optional[os.stat_result], la
         view = memoryview(content)
         while view:
             view = view[os.write(fd, view) :]
-        os.fsync(fd)
+        if durable:
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -121,12 +128,13 @@ def _remove(directory: int, name: str = TEMPORARY) -> bool:
     return True
 
 
-def _replace(directory: int, name: str, content: bytes) -> None:
-    """Write a file of our own, durably, over the one of that name. Nothing is left behind by a failure."""
+def _replace(directory: int, name: str, content: bytes, durable: bool = True) -> None:
+    """Write a file of our own over the one of that name. Nothing is left behind by a failure."""
     try:
-        _create(directory, content, None, None)
+        _create(directory, content, durable=durable)
         os.rename(TEMPORARY, name, src_dir_fd=directory, dst_dir_fd=directory)
-        os.fsync(directory)
+        if durable:
+            os.fsync(directory)
     except OSError:
         with contextlib.suppress(OSError):
             _remove(directory)
@@ -338,6 +346,14 @@ class Store:
         """
         with _writing(DIRECTORY + "/" + FILE_NAME):
             _replace(self._directory, FILE_NAME, text.encode("utf-8"))
+
+    def write_file(self, name: str, content: bytes) -> None:
+        """Replace a file of which the loss costs little: whole, but not waiting for the disk.
+
+        :raises WriteError: then it is as it was
+        """
+        with _writing(DIRECTORY + "/" + name):
+            _replace(self._directory, name, content, durable=False)
 
 
 def _unused_name(names: t.Collection[str], now: float, boot_id: t.Optional[str]) -> str:

@@ -353,6 +353,16 @@ def _knows_drift_gate(subject: Subject) -> bool:
     return feature_gates.knows_gate(subject.rules, GATE, subject.listed_gates) is True
 
 
+def tolerates_by_itself(subject: Subject) -> bool:
+    """Whether the installed kubelet has KEP-6232's gate and option: then drift is its own matter (design, 6)."""
+    return (
+        subject.policy == STATIC
+        and OPTION in subject.policy_options
+        and _knows_drift_gate(subject)
+        and not _option_findings(subject)
+    )
+
+
 def _kubelet_tolerance(subject: Subject) -> t.Tuple[int, t.Tuple[Finding, ...]]:
     """(the bound that the installed kubelet itself applies, findings about gate and option)"""
     options = subject.policy_options

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, The kubenode.memory authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to the collection: breaking changes at any time.
+"""Command line of the guard: what systemd runs before a start of the kubelet's unit, and what a person asks.
+
+What only a person asks for is imported when it is: before a start, importing is most of what the guard costs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import typing as t
+
+from ._guard_deadline import within_deadline
+from ._guard_options import ERROR, HOOKS, Answer, Clock, Options, UsageError, hook_options
+from ._node.root import NodeError
+from ._policy.journal import NAME, WARNING, journal_line
+from ._request import InputError
+
+_HELP = frozenset(("-h", "--help"))
+
+
+def main(
+    arguments: t.Sequence[str],
+    environment: t.Mapping[str, str],
+    at_end: t.Callable[[], None] = lambda: None,
+    clock: t.Optional[Clock] = None,
+) -> int:
+    """Run one command, then `at_end`; returns the exit code, which for a hook is always 0."""
+    command = next(iter(arguments), "")
+    is_hook = command in HOOKS and not _HELP.intersection(arguments)
+
+    def work() -> int:
+        answer = _answer_of(
+            lambda: _hook(hook_options(arguments), environment, clock or Clock()) if is_hook else _asked(arguments),
+            is_hook,
+        )
+        _print(answer, "--json" in arguments)
+        at_end()
+        return answer.status
+
+    if not is_hook:
+        return work()
+    within_deadline(work, command)
+    return 0
+
+
+def _answer_of(command: t.Callable[[], Answer], is_hook: bool) -> Answer:
+    try:
+        return command()
+    except UsageError as error:
+        code, message = "usage", str(error)
+    except (NodeError, InputError) as error:
+        code, message = "error", str(error)
+    line = journal_line(WARNING, {"code": code}, message) if is_hook else f"{NAME}: {message}"
+    return Answer({"code": code, "msg": message}, "", line, ERROR)
+
+
+def _hook(options: Options, environment: t.Mapping[str, str], clock: Clock) -> Answer:
+    from . import _guard_hooks as hooks  # pylint: disable=import-outside-toplevel
+
+    if options.command == "run":
+        return hooks.run(options, environment, clock)
+    return hooks.stopped(options, environment, clock)
+
+
+def _asked(arguments: t.Sequence[str]) -> Answer:
+    from ._guard_arguments import parse_arguments  # pylint: disable=import-outside-toplevel
+    from ._guard_commands import COMMANDS  # pylint: disable=import-outside-toplevel
+
+    options = parse_arguments(arguments)
+    return COMMANDS[options.command](options)
+
+
+def _print(answer: Answer, as_json: bool) -> None:
+    if answer.line:
+        print(answer.line, file=sys.stderr)
+    text = json.dumps(answer.data, indent=2, sort_keys=True) if as_json else answer.text
+    if text:
+        print(text)
