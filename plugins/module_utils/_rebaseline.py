@@ -18,11 +18,12 @@ import typing as t
 from dataclasses import dataclass, field, replace
 
 from ._node.backups import read_backup
+from ._node.directories import UnsafePath
 from ._node.history import UNKNOWN_BOOT, history_text, numa_nodes_of
 from ._node.in_use import Units, Usage, find_usage
 from ._node.pods import guaranteed_pods
 from ._node.root import NodeError
-from ._node.writer import Busy, Identity, NotDurable, StateDirectory, Store, UnsafePath, WriteError
+from ._node.writer import Busy, Identity, NotDurable, StateDirectory, Store, WriteError
 from ._policy.evaluation import UNREADABLE, Evaluation, Subject, evaluate, tolerates_by_itself
 from ._policy.findings import INFO
 from ._policy.history import (

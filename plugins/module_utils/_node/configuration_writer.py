@@ -18,18 +18,11 @@ import posixpath
 import stat
 import typing as t
 
+from .directories import UnsafePath, open_or_make, require_safe_directory
 from .history import DIRECTORY
 from .root import HostRoot, NodeError, NotFound, permission_hint
 from .settings_record import FILE_NAME, Record, record_text, sha256_of
-from .writer import (
-    SELINUX,
-    TEMPORARY,
-    Busy,
-    UnsafePath,
-    WriteError,
-    _open_or_make as open_or_make,
-    _require_safe_directory as require_safe_directory,
-)
+from .writer import SELINUX, TEMPORARY, Busy, WriteError
 
 LOCK = "configuration.lock"
 BACKUPS = DIRECTORY + "/configuration"

@@ -23,25 +23,21 @@ import typing as t
 from dataclasses import dataclass
 
 from .backups import BACKUPS, backup_name, is_backup
+from .directories import UnsafePath, open_or_make, require_safe_directory
 from .history import DIRECTORY, FILE_NAME
-from .root import HostRoot, NodeError, NotFound, PermissionMissing, permission_hint
+from .root import HostRoot, NodeError, permission_hint
 
 TEMPORARY = ".6232140473142121"
 LOCK = "lock"
 SELINUX = "security.selinux"
 POLL_SECONDS = 0.05
 
-_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LABEL = (errno.ENODATA, errno.ENOTSUP, errno.ENOSYS)
 
 
 class WriteError(NodeError):
     """Something could not be written; the state file is as it was."""
-
-
-class UnsafePath(NodeError):
-    """The path could be redirected by somebody else, or is none that a kubelet would have made."""
 
 
 class Busy(NodeError):
@@ -83,16 +79,6 @@ def _writing(where: str) -> t.Iterator[None]:
 
 def _identity(status: os.stat_result) -> Identity:
     return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _require_safe_directory(fd: int, where: str) -> None:
-    """:raises UnsafePath: if somebody but its owner, root or this user, may write to a directory"""
-    status = os.fstat(fd)
-    if status.st_uid not in (0, os.geteuid()):
-        raise UnsafePath(f"{where} belongs to user {status.st_uid}, it has to be root's; correct its owner")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        mode = stat.S_IMODE(status.st_mode)
-        raise UnsafePath(f"{where} has mode {mode:04o}: group or world may write to it; chmod it to 0755 or less")
 
 
 def _create(
@@ -157,7 +143,7 @@ class StateDirectory:
         self.where = root.display(path)
         self._fd = root.open_directory(self._directory)
         try:
-            _require_safe_directory(self._fd, root.display(self._directory))
+            require_safe_directory(self._fd, root.display(self._directory))
             self.identity()
         except NodeError:
             os.close(self._fd)
@@ -296,9 +282,9 @@ class Store:
     def _open(self, root: HostRoot, path: str) -> int:
         """A descriptor of a directory of ours, which is made if need be."""
         with _writing(root.display(path)):
-            fd = _open_or_make(root, path)
+            fd = open_or_make(root, path)
             self._fds.callback(os.close, fd)
-            _require_safe_directory(fd, root.display(path))
+            require_safe_directory(fd, root.display(path))
             if stat.S_IMODE(os.fstat(fd).st_mode) != 0o700:
                 os.fchmod(fd, 0o700)
         return fd
@@ -370,22 +356,3 @@ def _try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _open_or_make(root: HostRoot, path: str) -> int:
-    """Open a directory; make it (0700), and the ones above it (0755), where they are missing."""
-    try:
-        return root.open_directory(path)
-    except PermissionMissing:
-        raise
-    except NotFound:
-        parent, name = posixpath.split(path)
-    above = _open_or_make(root, parent)
-    try:
-        mode = 0o700 if path.startswith(DIRECTORY) else 0o755
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, mode, dir_fd=above)
-            os.fsync(above)
-        return os.open(name, _DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=above)
-    finally:
-        os.close(above)
