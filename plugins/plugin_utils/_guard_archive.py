@@ -32,6 +32,8 @@ class ArchiveError(ValueError):
 def guard_archive(interpreter: str) -> bytes:
     """The executable: a first line for the interpreter, and a zip file of the modules that the guard needs.
 
+    In isolated mode (-I): what runs as root takes no code from an environment variable or the working directory.
+
     :param interpreter: absolute path of the node's Python
     :raises ArchiveError: if that cannot be a script's interpreter
     """
@@ -40,7 +42,7 @@ def guard_archive(interpreter: str) -> bytes:
             f"interpreter is {interpreter!r}; give the absolute path of the node's Python, of at most 121 characters "
             "and without blanks"
         )
-    return b"#!" + interpreter.encode("ascii") + b"\n" + _zipped(_application(needed_sources()))
+    return b"#!" + interpreter.encode("ascii") + b" -I\n" + _zipped(_application(needed_sources()))
 
 
 def needed_sources() -> t.Dict[str, bytes]:

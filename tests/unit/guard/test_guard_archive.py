@@ -36,7 +36,7 @@ def test_the_same_bytes_whatever_the_files_dates(tmp_path: Path, monkeypatch: py
 
 def test_first_line_order_dates_and_modes() -> None:
     archive = guard_archive("/usr/libexec/platform-python")
-    assert archive.startswith(b"#!/usr/libexec/platform-python\nPK")
+    assert archive.startswith(b"#!/usr/libexec/platform-python -I\nPK")
     entries = zipfile.ZipFile(io.BytesIO(archive)).infolist()
     names = [entry.filename for entry in entries]
     assert names == ["__main__.py", *sorted(names[1:])]
