@@ -34,14 +34,16 @@ class ApiError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Api:
-    """A client that may do everything."""
+    """A client; by default one that may do everything."""
 
     port: int
+    token: str = TOKEN
 
     def call(self, method: str, path: str, body: Document | None = None) -> Document:
         context = ssl._create_unverified_context()
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=context)
-        headers = {"Authorization": "Bearer " + TOKEN, "Content-Type": "application/json", "Connection": "close"}
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": "Bearer " + self.token, "Content-Type": kind, "Connection": "close"}
         with contextlib.closing(connection):
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
@@ -123,14 +125,24 @@ def _supported(command: t.Sequence[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def apiserver(root: pathlib.Path, key: pathlib.Path) -> t.Iterator[Api]:
-    """Run etcd and kube-apiserver below `root`; yields when the default namespace is there."""
+def apiserver(
+    root: pathlib.Path, key: pathlib.Path, authorization: str = "AlwaysAllow", users: t.Mapping[str, str] | None = None
+) -> t.Iterator[Api]:
+    """Run etcd and kube-apiserver below `root`; yields when the default namespace is there.
+
+    `authorization` are the modes, `users` more users by name with their tokens.
+    """
     root.mkdir(parents=True)
     tokens = root / "tokens.csv"
-    tokens.write_text(f'{TOKEN},admin,admin,"system:masters"\n', encoding="ascii")
+    rows = [
+        f'{TOKEN},admin,admin,"system:masters"',
+        *(f"{token},{name},{name}" for name, token in (users or {}).items()),
+    ]
+    tokens.write_text("".join(row + "\n" for row in rows), encoding="ascii")
     with etcd(root) as etcd_url:
         api = Api(free_port())
-        command = [binary("kube-apiserver", RELEASE), *_apiserver_flags(root, key, tokens, etcd_url, api.port)]
+        flags = _apiserver_flags(root, key, tokens, etcd_url, api.port)
+        command = [binary("kube-apiserver", RELEASE), *flags, f"--authorization-mode={authorization}"]
         process = Process("kube-apiserver", command, root / "apiserver.log")
         try:
             process.ready("namespace default exists", lambda: api.find("/api/v1/namespaces/default"), 90)
@@ -150,7 +162,6 @@ def _apiserver_flags(
         "endpoint-reconciler-type": "none",
         "cert-dir": root / "certs",
         "token-auth-file": tokens,
-        "authorization-mode": "AlwaysAllow",
         "disable-admission-plugins": "ServiceAccount",
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-account-key-file": key,
