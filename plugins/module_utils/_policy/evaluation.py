@@ -15,7 +15,7 @@ from .configuration import MemoryReservation
 from .explain import bound_findings, inconsistent_free, judgement_findings, margin_findings
 from .findings import Finding, info, stops_start, warning
 from .fit import FitMargin, fit_margins
-from .hints import BootContext, Hint, hints
+from .hints import BootContext, Hint, hints, interrupted_write
 from .kernel_image import KernelImageUnavailable, crash_kernel_ranges, derive_kernel_image, trusted_kernel_image
 from .machine import MachineInfo
 from .machine_state import default_machine_state
@@ -195,7 +195,8 @@ def _evaluate_loaded(subject: Subject, base: Evaluation, loaded: Loaded) -> Eval
         own = Outcome(None if tolerant.ambiguous else tolerant.verdict != REFUSE, tolerant.errors)
     expected = judgement.expected or {}
     moved = {} if judgement.filled_in else drift(loaded.state.nodes, expected)
-    looks = hints(moved, _boot_context(subject))
+    killed = interrupted_write(loaded.state.nodes, expected)
+    looks = hints(moved, _boot_context(subject)) + ((killed,) if killed else ())
     margins = () if judgement.bad_blocks or judgement.shortfalls else fit_margins(expected)
     verdict = judgement.verdict
     pod_entries = _pod_entries_finding(subject, loaded)

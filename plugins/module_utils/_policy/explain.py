@@ -10,7 +10,7 @@ import typing as t
 
 from .findings import INFO, STOPS_START, WARNING, Finding
 from .fit import FitMargin
-from .hints import Hint
+from .hints import INTERRUPTED_WRITE, Hint
 from .machine import MEMORY, is_hugepages
 from .machine_state import BadBlock, Difference, Shortfall
 from .state import UINT64_MASK, MachineState
@@ -22,6 +22,7 @@ _RESET = "Drain the node, then accept the change with the role's entry point res
 _REBASELINE = "Re-baseline the file with memmgr_rebaseline"
 
 _STRUCTURE = ("node_count", "node_missing", "assignment_count", "cells", "resource_missing")
+_HINTED = {INTERRUPTED_WRITE: ("assignments_differ",)}
 _CAUSES_OF_FREE = ("total", "system_reserved", "allocatable", *_STRUCTURE)
 
 
@@ -125,17 +126,18 @@ def _difference(
     difference: Difference, bound: int, severity: str, error: t.Optional[str], hints: t.Sequence[Hint]
 ) -> Finding:
     code, sentence, step = _describe(difference, bound)
-    hint = "; ".join(hint.message for hint in hints) if code in ("memory_drift", "memory_changed") else ""
+    fitting = [hint for hint in hints if code in _HINTED.get(hint.kind, ("memory_drift", "memory_changed"))]
+    text = "; ".join(hint.message for hint in fitting)
     return Finding(
         code,
         severity,
-        "{0}{1}. {2}.".format(sentence, f" ({hint})" if hint else "", step),
+        "{0}{1}. {2}.".format(sentence, f" ({text})" if text else "", step),
         numa_node=difference.numa_node,
         resource=difference.resource,
         expected=_plain(difference.recorded),
         found=_plain(difference.expected),
         kubelet_error=error,
-        hint=hints[0].kind if hint else None,
+        hint=fitting[0].kind if fitting else None,
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from .history import BootRecord
 from .kernel_image import KernelImage, ResourceRange
+from .state import MachineState, NumaNodeState
 from .units import MIB, mebibytes
 
 IMAGE_MOVED = "image_moved"
@@ -25,6 +26,7 @@ CRASH_KERNEL_OFF = "crash_kernel_off"
 CRASH_KERNEL_RESIZED = "crash_kernel_resized"
 CRASH_KERNEL_MOVED = "crash_kernel_moved"
 OTHER_KERNEL = "other_kernel"
+INTERRUPTED_WRITE = "interrupted_write"
 
 _NOISE = MIB
 
@@ -158,3 +160,42 @@ def _from_to(old: t.Sequence[int], new: t.Sequence[int]) -> str:
         return "NUMA node " + " and ".join(map(str, nodes)) if nodes else "elsewhere"
 
     return f"from {name(old)} to {name(new)}"
+
+
+# --- a kubelet that was killed ---------------------------------------------------------------------------------------
+
+
+def interrupted_write(recorded: MachineState, expected: MachineState) -> t.Optional[Hint]:
+    """Whether the machine state counts exactly one container more than the assignments list.
+
+    The kubelet writes the machine state before the assignments when it admits a container, and after them when it
+    removes one; killed in between it leaves a file that it refuses for ever.
+    """
+    pairs = {node_id: (node, expected.get(node_id)) for node_id, node in recorded.items()}
+    both = {node_id: (have, want) for node_id, (have, want) in pairs.items() if have is not None and want is not None}
+    surplus = {
+        node_id: have.number_of_assignments - want.number_of_assignments for node_id, (have, want) in both.items()
+    }
+    mask = tuple(sorted(node_id for node_id, count in surplus.items() if count))
+    if len(both) != len(expected) or not mask or len({surplus[node_id] for node_id in mask}) != 1:
+        return None
+    blocks = surplus[mask[0]]
+    resources = {name for have, _want in both.values() for name in have.memory_map or {}}
+    if not 0 < blocks <= len(resources) or any(tuple(sorted(both[one][0].cells or ())) != mask for one in mask):
+        return None
+    inside = [both[node_id] for node_id in mask]
+    outside = [pair for node_id, pair in both.items() if node_id not in mask]
+    if any(_reserved_more(inside, name) < 0 or _reserved_more(outside, name) for name in resources):
+        return None
+    text = "as a kubelet leaves it that was killed between two writes: one container is counted that is not listed"
+    return Hint(INTERRUPTED_WRITE, text, mask)
+
+
+def _reserved_more(pairs: t.Sequence[t.Tuple[NumaNodeState, NumaNodeState]], resource: str) -> int:
+    """By how many bytes more is reserved in the recorded nodes than in the expected ones."""
+    return sum(_reserved(have, resource) - _reserved(want, resource) for have, want in pairs)
+
+
+def _reserved(node: NumaNodeState, resource: str) -> int:
+    table = (node.memory_map or {}).get(resource)
+    return 0 if table is None else table.reserved

@@ -9,6 +9,7 @@ import typing as t
 from dataclasses import replace
 
 import pytest
+from policy_builders import GIB, block, codes, judged, machine, recorded, subject
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.hints import (
     CRASH_KERNEL_MOVED,
@@ -16,6 +17,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.hints impo
     CRASH_KERNEL_ON,
     CRASH_KERNEL_RESIZED,
     IMAGE_MOVED,
+    INTERRUPTED_WRITE,
     MEMORY_BLOCKS,
     OTHER_KERNEL,
     PAGES_ONLY,
@@ -24,6 +26,8 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.hints impo
 )
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.history import BootRecord
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.kernel_image import KernelImage, ResourceRange
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine import MachineInfo
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import Block
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -134,3 +138,48 @@ def test_another_kernel() -> None:
 def test_without_an_image_nothing_is_less_than_an_image() -> None:
     assert kinds(replace(boot(53248), kernel_image=None), -45272, 45272) == []
     assert kinds(boot(45056), 45056, 0) == []
+
+
+# --- a kubelet that was killed ---------------------------------------------------------------------------------------
+
+TWO = machine(2 * GIB, 2 * GIB, pages=10)
+ALONE, BESIDE, SPREAD, PAGES = block([0], 256), block([0], 128), block([0, 1], 900), block([0], 4, "hugepages-2Mi")
+
+
+def hints_of(counted: t.Sequence[Block], listed: t.Sequence[Block], on: MachineInfo = TWO) -> t.List[t.Optional[str]]:
+    """Hints where the machine state counts some blocks and the assignments list others."""
+    state = replace(recorded(TWO, *listed), machine_state=recorded(TWO, *counted).machine_state)
+    evaluation = judged(subject(on, state))
+    assert evaluation.verdict == "refuse"
+    assert "assignments_differ" in codes(evaluation)
+    return [one.hint for one in evaluation.findings if one.code == "assignments_differ"]
+
+
+@pytest.mark.parametrize(
+    ("counted", "listed"),
+    [([ALONE], []), ([ALONE, BESIDE], [BESIDE]), ([SPREAD], []), ([ALONE, PAGES], [])],
+    ids="first second group pages".split(),
+)
+def test_one_container_more_is_counted_than_listed(counted: t.Sequence[Block], listed: t.Sequence[Block]) -> None:
+    assert set(hints_of(counted, listed)) == {INTERRUPTED_WRITE}
+
+
+@pytest.mark.parametrize(
+    ("counted", "listed"),
+    [
+        ([], [ALONE]),
+        ([ALONE, ALONE, ALONE, ALONE], []),
+        ([ALONE, block([1], 256)], []),
+        ([block([0], 64), block([0], 64)], [ALONE]),
+        ([SPREAD], [ALONE]),
+        ([block([1], 256), ALONE], [block([1], 128)]),
+    ],
+    ids="fewer many two-nodes smaller regrouped other-sizes".split(),
+)
+def test_what_no_kill_leaves(counted: t.Sequence[Block], listed: t.Sequence[Block]) -> None:
+    assert set(hints_of(counted, listed)) == {None}
+
+
+def test_a_drift_beside_it_keeps_its_own_hint() -> None:
+    drifted = machine(2 * GIB - 12 * KIB, 2 * GIB, pages=10)
+    assert set(hints_of([ALONE], [], drifted)) == {INTERRUPTED_WRITE}
