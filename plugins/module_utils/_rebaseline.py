@@ -323,10 +323,11 @@ def _require_restoring_helps(report: Report, backup: str, rewrite: Rewrite) -> N
 
 
 def _predict(first: Decision, plan: Plan) -> Outcome:
-    """What a run would do; a kubelet in the way is a warning."""
+    """What a run would do; a kubelet in the way is a warning, unless somebody says that it is stopped by then."""
     warnings: t.Tuple[str, ...] = ()
     try:
-        _require_unused(first, plan)
+        if not (plan.kubelet_is_stopped and first.reading.root.is_live):
+            _require_unused(first, plan)
     except _BlockedError as error:
         warnings = (f"Without check mode this fails: {error}",)
     records = first.reading.history.records
