@@ -37,6 +37,7 @@ from ._policy.memory_settings import (
     flag_arguments,
     give_back,
     remember,
+    value_in_force,
     with_default_signals,
 )
 from ._policy.refusals import Comparison, overridden, refusals, reset_reasons
@@ -484,6 +485,7 @@ def present_outcome(outcome: Outcome) -> t.Dict[str, t.Any]:
         "settings": {one.field: _previous(one) for one in decision.change.settings},
         "files": [path for path, _rest in _files(decision)],
         "edits": [_present_edit(edit) for edit in decision.change.edits],
+        "in_force": [_present_edit(edit) for edit in in_force(decision)],
         "kept": [one.field for one in decision.change.kept],
         "overridden": [present_finding(finding) for finding in decision.overridden],
         "refused": [present_finding(finding) for finding in decision.refused],
@@ -512,6 +514,15 @@ def _present_edit(edit: Edit) -> t.Dict[str, t.Any]:
 
 def _will_start(after: Evaluation, decision: Decision) -> t.Optional[bool]:
     return False if decision.refusals else after.will_start
+
+
+def in_force(decision: Decision) -> t.Iterator[Edit]:
+    """Each setting that we have written, or change now, as the kubelet will run with it; ABSENT where it has none."""
+    paths = [*(one.path for one in decision.change.settings), *(edit.path for edit in decision.change.edits)]
+    configuration = decision.comparison.after_effective.configuration
+    for path in dict.fromkeys(paths):
+        value = value_in_force(configuration, path)
+        yield Edit(path, ABSENT if value is None else value)
 
 
 def _knows_drift_tolerance(reading: NodeReading) -> t.Optional[bool]:

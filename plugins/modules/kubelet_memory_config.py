@@ -197,6 +197,15 @@ edits:
   type: list
   elements: dict
   sample: [{"field": "evictionHard.memory.available", "value": "500Mi"}]
+in_force:
+  description:
+    - Everything that this module has set in that file, or changes in this run, with the value that the kubelet will run
+      with after its next start. No value means that it is not set. M(kubenode.memory.kubelet_memory_config_info)
+      compares it with the running kubelet.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"field": "evictionHard.memory.available", "value": "500Mi"}]
 kept:
   description: Settings that O(state=absent) leaves, since somebody has changed them.
   returned: always
