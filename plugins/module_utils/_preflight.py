@@ -19,6 +19,7 @@ from ._node.cgroup import read_cgroups
 from ._node.configuration import parse_document, read_inputs
 from ._node.history import HISTORY_FILE, UNKNOWN_BOOT, HistoryReading, read_history
 from ._node.kubelet import MANAGED, KubeletFacts, find_kubelet
+from ._node.lost_settings import lost_settings
 from ._node.pods import guaranteed_pods, pod_names
 from ._node.root import HostRoot, NodeError, NotFound, PermissionMissing
 from ._node.settings import TOLERANCE_FILE, guard_tolerance
@@ -135,7 +136,7 @@ def read_node(request: Request) -> NodeReading:
         memory_block_size=boot.memory_block_size_bytes.value,
         kernel_release=boot.kernel_release.value,
         context=BootContext(previous=last_of_another_boot(history.records, boot.boot_id.value or UNKNOWN_BOOT)),
-        findings=topology.findings + _restart_pending(kubelet),
+        findings=topology.findings + _restart_pending(kubelet) + lost_settings(root),
     )
     managed = kubelet.layout in MANAGED
     reading = NodeReading(root, subject, kubelet, boot, effective, tolerance, source, not_applicable, managed, history)

@@ -400,7 +400,8 @@ def message(outcome: Outcome) -> str:
     if decision.refused:
         first = decision.refused[0]
         words = f" The kubelet says: {first.kubelet_error}" if first.kubelet_error else ""
-        return f"Nothing was written. {first.message}{words}"
+        steps = " Drain the node, set accept_reset, and use the entry point reset of the role memmgr_rebaseline."
+        return f"Nothing was written. {first.message}{words}{'' if decision.refusals else steps}"
     what = ", ".join(".".join(map(str, edit.path)) for edit in decision.change.edits)
     return f"{decision.target.place.path}: {what or 'nothing to change'}"
 

@@ -145,7 +145,7 @@ def apiserver(
         command = [binary("kube-apiserver", RELEASE), *flags, f"--authorization-mode={authorization}"]
         process = Process("kube-apiserver", command, root / "apiserver.log")
         try:
-            process.ready("namespace default exists", lambda: api.find("/api/v1/namespaces/default"), 90)
+            process.ready("namespace default exists", lambda: api.find("/api/v1/namespaces/default"), 240)
             yield api
         finally:
             process.stop(graceful=False)
@@ -160,6 +160,7 @@ def _apiserver_flags(
         "bind-address": "127.0.0.1",
         "advertise-address": "127.0.0.1",
         "endpoint-reconciler-type": "none",
+        "kubelet-preferred-address-types": "InternalIP",
         "cert-dir": root / "certs",
         "token-auth-file": tokens,
         "disable-admission-plugins": "ServiceAccount",

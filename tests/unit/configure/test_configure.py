@@ -21,6 +21,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._node.root import 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.configuration import merge_patch
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation_plan import Rule
+from ansible_collections.kubenode.memory.plugins.module_utils._preflight import validate
 from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 PATCH = "/etc/kubernetes/patches/kubeletconfiguration50-kubenode-memory+merge.json"
@@ -138,6 +139,39 @@ def test_upgrade_of_kubeadm_loses_the_settings_and_the_next_run_sets_them(node: 
     assert node.set(**{MEMCG: True}).written
     node.give_back()
     assert node.text == before
+
+
+def audit(node: ConfiguredNode) -> t.List[t.Tuple[str, t.Optional[str]]]:
+    """(path, fields) of what an audit finds lost."""
+    findings = validate(node.request).evaluation.findings
+    return [(one.path or "", one.field) for one in findings if one.code == "settings_lost"]
+
+
+def test_an_audit_reports_what_an_upgrade_has_lost(node: ConfiguredNode) -> None:
+    before = node.text
+    node.set(**{MEMCG: True, HARD: "200Mi"})
+    assert audit(node) == []
+    node.config.write_text(node.text + "# theirs\n")
+    assert audit(node) == []
+    node.config.write_text(before + "kernelMemcgNotification: true\n")
+    assert len(audit(node)) == 1
+    assert "kernelMemcg" not in (audit(node)[0][1] or "")
+    node.config.write_text(before)
+    ((path, fields),) = audit(node)
+    assert path == CONFIG
+    assert "kernelMemcgNotification, evictionHard.memory.available" in (fields or "")
+    node.give_back()
+    assert audit(node) == []
+
+
+def test_an_audit_reports_a_drop_in_that_is_gone_and_a_record_that_is_none(tmp_path: Path) -> None:
+    node = ConfiguredNode(tmp_path, flags=f"--config={CONFIG} --config-dir=/k")
+    node.set(**{MEMCG: True})
+    node.path("/k/50-kubenode-memory.conf").unlink()
+    assert audit(node) == [("/k/50-kubenode-memory.conf", MEMCG)]
+    node.tree.write("/var/lib/kubenode-memory/configuration.json", "[]")
+    codes = [one.code for one in validate(node.request).evaluation.findings]
+    assert "settings_record_unreadable" in codes
 
 
 def test_with_patches_an_upgrade_keeps_the_settings(node: ConfiguredNode) -> None:
