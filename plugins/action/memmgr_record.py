@@ -25,11 +25,12 @@ class ActionModule(ActionBase):
             {
                 "run_dir": {"type": "path", "required": True},
                 "result": {"type": "dict"},
+                "host": {"type": "str"},
                 "hosts": {"type": "list", "elements": "str"},
             },
             required_one_of=[["result", "hosts"]],
         )
-        host = str((task_vars or {})["inventory_hostname"])
+        host = arguments["host"] or str((task_vars or {})["inventory_hostname"])
         try:
             result.update(write(Path(arguments["run_dir"]).absolute(), host, arguments))
         except ResultsError as error:

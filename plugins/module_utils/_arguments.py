@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ._node.kubelet import KubeletOverrides
+from ._node.overrides import KubeletOverrides
 from ._request import Request
 
 

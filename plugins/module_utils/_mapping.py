@@ -19,8 +19,9 @@ from ._policy.machine import HugePagesInfo, MachineInfo, NumaNode
 from ._policy.quantity import parse_quantity
 from ._policy.release import parse_release
 from ._policy.reservation import ResourceList
+from ._preflight import parse_argument
 from ._present_report import present, present_machine_state
-from ._request import InputError, parse_argument
+from ._request import InputError
 
 
 def evaluate_mapping(

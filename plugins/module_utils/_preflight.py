@@ -60,7 +60,7 @@ from ._policy.reservation import (
 )
 from ._policy.static_policy import MATCH, TOLERABLE
 from ._policy.tolerance import OPTION, ToleranceError, ToleranceSetting, derive_bound, parse_tolerance
-from ._request import Request, parse_argument
+from ._request import InputError, Request
 
 STATE_FILE_LIMIT = 64 * 1024 * 1024
 
@@ -243,6 +243,19 @@ def _tolerance(root: HostRoot, request: Request, configuration: KubeletConfigura
             # A finding where the kubelet reads the option; what it does with the drift is the exact comparison.
             return ToleranceSetting("off"), "configuration"
     return ToleranceSetting("auto"), "default"
+
+
+def parse_argument(text: t.Any) -> ToleranceSetting:
+    """The argument `tolerance`.
+
+    :raises InputError: with the kubelet's words for a bad value
+    """
+    if not isinstance(text, str):
+        raise InputError(f"tolerance is {text!r}, it has to be text; off stands in quotes in YAML")
+    try:
+        return parse_tolerance(text)
+    except ToleranceError as error:
+        raise InputError(f"tolerance is {text!r}: {error}. It takes auto, off or a quantity such as 128Mi.") from None
 
 
 def _state_content(root: HostRoot, path: str) -> t.Optional[bytes]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-from ._node.kubelet import KubeletOverrides
-from ._policy.tolerance import ToleranceError, ToleranceSetting, parse_tolerance
+from ._node.overrides import KubeletOverrides
 
 
 class InputError(ValueError):
@@ -29,16 +28,3 @@ class Request:
     state_file: t.Optional[str] = None
     overrides: KubeletOverrides = field(default_factory=KubeletOverrides)
     candidate_config: t.Optional[str] = None
-
-
-def parse_argument(text: t.Any) -> ToleranceSetting:
-    """The argument `tolerance`.
-
-    :raises InputError: with the kubelet's words for a bad value
-    """
-    if not isinstance(text, str):
-        raise InputError(f"tolerance is {text!r}, it has to be text; off stands in quotes in YAML")
-    try:
-        return parse_tolerance(text)
-    except ToleranceError as error:
-        raise InputError(f"tolerance is {text!r}: {error}. It takes auto, off or a quantity such as 128Mi.") from None

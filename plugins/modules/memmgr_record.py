@@ -28,6 +28,9 @@ options:
         V(unreachable)) where there is none.
       - C(host) and C(time) are added.
     type: dict
+  host:
+    description: The host whose result it is. The default is the host of the task.
+    type: str
   hosts:
     description:
       - The hosts that the run is to reach, noted once in C(run.json). By it M(kubenode.memory.memmgr_report) knows the
@@ -70,6 +73,14 @@ EXAMPLES = r"""
   kubenode.memory.memmgr_record:
     run_dir: memmgr-reports/before-the-upgrade
     result: "{{ memmgr_validate_result }}"
+
+- name: Keep the results of all hosts in one task
+  kubenode.memory.memmgr_record:
+    run_dir: memmgr-reports/before-the-upgrade
+    host: "{{ item }}"
+    result: "{{ hostvars[item].memmgr_validate_result }}"
+  loop: "{{ ansible_play_hosts_all }}"
+  run_once: true
 
 - name: Keep what a step of my own found
   kubenode.memory.memmgr_record:

@@ -277,10 +277,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.kubenode.memory.plugins.module_utils._answer import answer
 from ansible_collections.kubenode.memory.plugins.module_utils._arguments import node_arguments, request_from
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import NodeError
-from ansible_collections.kubenode.memory.plugins.module_utils._preflight import validate
-from ansible_collections.kubenode.memory.plugins.module_utils._present_report import present_report
 from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 FAIL_ON = ("match", "tolerable", "refuse", "unreadable", "absent", "not_applicable", "will_not_start")
@@ -296,7 +295,7 @@ def main() -> t.NoReturn:
     arguments["fail_on"] = {"type": "list", "elements": "str", "choices": list(FAIL_ON), "default": []}
     module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
     try:
-        result = present_report(validate(request_from(module.params)))
+        result = answer(request_from(module.params))
     except (NodeError, InputError) as error:
         module.fail_json(msg=str(error))
     if is_failure(result, module.params["fail_on"]):

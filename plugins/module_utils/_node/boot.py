@@ -11,7 +11,6 @@ import typing as t
 from dataclasses import dataclass
 
 from .root import HostRoot, NodeError, PermissionMissing
-from .topology import MEMINFO, parse_mem_total
 
 T = t.TypeVar("T")
 
@@ -56,8 +55,6 @@ class BootFacts:
     architecture: Fact[str]
     iomem: Fact[str]
     memory_block_size_bytes: Fact[int]
-    command_line: Fact[str]
-    memory_total: Fact[int]
 
 
 def read_boot_facts(root: HostRoot) -> BootFacts:
@@ -69,8 +66,6 @@ def read_boot_facts(root: HostRoot) -> BootFacts:
         architecture=_first(_fact(root, ARCH, _word), _fact(root, CPUINFO, _architecture)),
         iomem=_fact(root, IOMEM, _text),
         memory_block_size_bytes=_fact(root, BLOCK_SIZE, _hex),
-        command_line=_fact(root, CMDLINE, lambda text: text.strip()),
-        memory_total=_fact(root, MEMINFO, lambda text: parse_mem_total(text.encode())),
     )
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from .launch import KUBELET_UNIT, MICROK8S_UNITS
+from .presence import UNITS
 from .processes import KubeletProcess, read_kubelets
 from .root import HostRoot
 
-UNITS = (KUBELET_UNIT, "k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service", *MICROK8S_UNITS)
 STOPPED = ("inactive", "failed")
 """The states of a unit that has no process and is about to have none; every other one counts as use."""
 

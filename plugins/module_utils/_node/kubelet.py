@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from .._policy.findings import Finding, stops_start, warning
 from .._policy.flags import CONFIGURATION_FLAGS, CommandLine, split_command_line
 from .._policy.release import Release, parse_release
-from .kubelet_binary import TIMEOUT, ask_binary
+from .kubelet_binary import ask_binary
 from .launch import (
     BOTTLEROCKET,
     EKS,
@@ -32,6 +32,7 @@ from .launch import (
     kubelet_of,
     os_release,
 )
+from .overrides import NO_OVERRIDES, KubeletOverrides
 from .processes import DEFAULT_ROOT_DIR, KubeletProcess, read_kubelets
 from .rancher import find_rancher_launches
 from .root import HostRoot, NodeError
@@ -62,23 +63,6 @@ HOSTNAME = ("/proc/sys/kernel/hostname", "/etc/hostname")
 
 _SUPERVISORS = {K3S: ("k3s", "k3s-server", "k3s-agent"), MICROK8S: ("kubelite", "kubelet")}
 _PATH_FLAGS = ("config", "config-dir", "root-dir")
-
-
-@dataclass(frozen=True)
-class KubeletOverrides:
-    """What the user knows better than we can find out; None and "" mean: find out.
-
-    `unit` is preferred where several could start a kubelet. `timeout` is seconds for each question to the binary.
-    """
-
-    config: t.Optional[str] = None
-    config_dir: t.Optional[str] = None
-    root_dir: t.Optional[str] = None
-    version: t.Optional[str] = None
-    known_feature_gates: t.Optional[t.Tuple[str, ...]] = None
-    cache_file: t.Optional[str] = None
-    timeout: float = TIMEOUT
-    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,7 +102,7 @@ class KubeletFacts:
         return self.root_dir.rstrip("/") + "/memory_manager_state"
 
 
-def find_kubelet(root: HostRoot, overrides: KubeletOverrides = KubeletOverrides()) -> KubeletFacts:
+def find_kubelet(root: HostRoot, overrides: KubeletOverrides = NO_OVERRIDES) -> KubeletFacts:
     """Find the kubelet below a root; runs the kubelet's binary (`--version`, `--help`) only if the root is live.
 
     :raises NodeError: with the path, where a file cannot be read (PermissionMissing) or is no text

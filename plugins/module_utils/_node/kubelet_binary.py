@@ -14,9 +14,9 @@ import typing as t
 from dataclasses import dataclass
 
 from .._policy.release import Release, parse_release
+from .overrides import TIMEOUT
 from .root import HostRoot, NodeError
 
-TIMEOUT = 20
 OUTPUT_LIMIT = 4 * 1024 * 1024
 CACHE_LIMIT = 256 * 1024
 CACHE_ENTRIES = 8

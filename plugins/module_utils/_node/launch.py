@@ -12,6 +12,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._policy.findings import Finding, stops_start, warning
+from .presence import KUBELET_UNIT, MICROK8S_ARGUMENTS, MICROK8S_UNITS
 from .root import HostRoot, NodeError, NotFound
 from .systemd import Unit, read_unit
 from .systemd_syntax import parse_environment_file, split_relaxed
@@ -28,9 +29,6 @@ PLAIN = "plain"
 PROCESS = "process"
 NONE = "none"
 
-KUBELET_UNIT = "kubelet.service"
-MICROK8S_UNITS = ("snap.microk8s.daemon-kubelite.service", "snap.microk8s.daemon-kubelet.service")
-MICROK8S_ARGUMENTS = "/var/snap/microk8s/current/args/kubelet"
 MICROK8S_SNAP = "/snap/microk8s/current/meta/snap.yaml"
 KUBEADM_FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
 DPKG_STATUS = "/var/lib/dpkg/status"

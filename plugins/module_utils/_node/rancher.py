@@ -16,6 +16,7 @@ from .._policy.release import parse_release
 from .configuration import MAX_BYTES
 from .documents import parse_document
 from .launch import K3S, RKE2, Launch, unit_findings
+from .presence import K3S_UNITS, RKE2_UNITS
 from .root import HostRoot, NodeError, NotFound
 from .systemd import Unit, read_unit
 
@@ -44,8 +45,8 @@ class Flavour:
 
 
 FLAVOURS = (
-    Flavour(K3S, ("k3s.service", "k3s-agent.service")),
-    Flavour(RKE2, ("rke2-server.service", "rke2-agent.service")),
+    Flavour(K3S, K3S_UNITS),
+    Flavour(RKE2, RKE2_UNITS),
 )
 
 

@@ -11,6 +11,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
+from .presence import SEARCH_PATH
 from .root import HostRoot, NodeError, NotFound, PermissionMissing
 from .systemd_syntax import (
     Assignment,
@@ -23,21 +24,6 @@ from .systemd_syntax import (
     split_words,
 )
 
-SEARCH_PATH = (
-    "/etc/systemd/system.control",
-    "/run/systemd/system.control",
-    "/run/systemd/transient",
-    "/run/systemd/generator.early",
-    "/etc/systemd/system",
-    "/etc/systemd/system.attached",
-    "/run/systemd/system",
-    "/run/systemd/system.attached",
-    "/run/systemd/generator",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-    "/run/systemd/generator.late",
-)
 UNIT_LIMIT = 1024 * 1024
 MASK = "/dev/null"
 

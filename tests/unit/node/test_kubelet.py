@@ -21,6 +21,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet impo
     find_kubelet,
 )
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet_binary import ask_binary, parse_gates
+from ansible_collections.kubenode.memory.plugins.module_utils._node.presence import may_have_kubelet
 from ansible_collections.kubenode.memory.plugins.module_utils._node.rancher import kubelet_arguments
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import (
     HostRoot,
@@ -73,7 +74,10 @@ def find(
         process(tree, 1, "systemd", "/sbin/init")
         for entry in processes:
             process(tree, *entry)
-        return find_kubelet(HostRoot(str(tree.base)), overrides)
+        root = HostRoot(str(tree.base))
+        facts = find_kubelet(root, overrides)
+        assert may_have_kubelet(root) or not facts.found
+        return facts
 
 
 def codes(facts: KubeletFacts) -> t.List[str]:
