@@ -42,12 +42,12 @@ class ActionModule(ActionBase):
         except ArchiveError as error:
             raise AnsibleActionFail(str(error)) from None
         try:
-            with tempfile.TemporaryDirectory(dir=constants.DEFAULT_LOCAL_TMP) as directory:
+            with tempfile.TemporaryDirectory(dir=t.cast(t.Any, constants).DEFAULT_LOCAL_TMP) as directory:
                 source = Path(directory, NAME)
                 source.write_bytes(archive)
                 return self._copy({**arguments, "src": str(source)}, task_vars)
         finally:
-            self._remove_tmp_path(self._connection._shell.tmpdir)
+            t.cast(t.Any, self)._remove_tmp_path(self._connection._shell.tmpdir)
 
     def _copy(self, arguments: Result, task_vars: t.Optional[Result]) -> Result:
         """What `ansible.builtin.copy` does, in check and diff mode too."""

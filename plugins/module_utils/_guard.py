@@ -14,7 +14,7 @@ import sys
 import typing as t
 
 from ._guard_deadline import within_deadline
-from ._guard_options import ERROR, HOOKS, Answer, Clock, Options, UsageError, hook_options
+from ._guard_options import ERROR, HOOKS, Answer, Clock, UsageError, hook_options
 from ._node.root import NodeError
 from ._policy.journal import NAME, WARNING, journal_line
 from ._request import InputError
@@ -25,20 +25,27 @@ _HELP = frozenset(("-h", "--help"))
 def main(
     arguments: t.Sequence[str],
     environment: t.Mapping[str, str],
-    at_end: t.Callable[[], None] = lambda: None,
+    keep_code: t.Callable[[], None] = lambda: None,
     clock: t.Optional[Clock] = None,
 ) -> int:
-    """Run one command, then `at_end`; returns the exit code, which for a hook is always 0."""
+    """Run one command; returns the exit code, which for a hook is always 0.
+
+    `keep_code` is called when all that a hook needs is imported: then a start in which compiling it took all the time
+    is the last such one.
+    """
     command = next(iter(arguments), "")
     is_hook = command in HOOKS and not _HELP.intersection(arguments)
 
     def work() -> int:
-        answer = _answer_of(
-            lambda: _hook(hook_options(arguments), environment, clock or Clock()) if is_hook else _asked(arguments),
-            is_hook,
-        )
+        if is_hook:
+            from ._guard_hooks import HOOKS as hooks  # pylint: disable=import-outside-toplevel
+
+            keep_code()
+            answer = _answer_of(lambda: hooks[command](hook_options(arguments), environment, clock or Clock()), True)
+        else:
+            answer = _answer_of(lambda: _asked(arguments), False)
+            keep_code()
         _print(answer, "--json" in arguments)
-        at_end()
         return answer.status
 
     if not is_hook:
@@ -56,14 +63,6 @@ def _answer_of(command: t.Callable[[], Answer], is_hook: bool) -> Answer:
         code, message = "error", str(error)
     line = journal_line(WARNING, {"code": code}, message) if is_hook else f"{NAME}: {message}"
     return Answer({"code": code, "msg": message}, "", line, ERROR)
-
-
-def _hook(options: Options, environment: t.Mapping[str, str], clock: Clock) -> Answer:
-    from . import _guard_hooks as hooks  # pylint: disable=import-outside-toplevel
-
-    if options.command == "run":
-        return hooks.run(options, environment, clock)
-    return hooks.stopped(options, environment, clock)
 
 
 def _asked(arguments: t.Sequence[str]) -> Answer:

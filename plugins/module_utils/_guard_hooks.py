@@ -114,7 +114,8 @@ def _answer(options: Options, outcome: Outcome, judged: Judged, warnings: t.Sequ
         "findings": [one.code for one in evaluation.findings if one.severity != "info"],
         "ms": milliseconds,
     }
-    message = " ".join((f"{summary(evaluation)}. {outcome.message}", *warnings))
+    why_exact = (f"No drift is tolerated: {evaluation.bound.reason}.",) if evaluation.bound.reason else ()
+    message = " ".join((f"{summary(evaluation)}. {outcome.message}", *why_exact, *warnings))
     line = journal_line(_priority(outcome, judged, warnings), fields, message)
     data = {**fields, "changed": outcome.changed, "backup": outcome.backup, "mode": judged.mode, "msg": message}
     return Answer(data, "", line)
@@ -155,3 +156,6 @@ def _after_run(
     ledger = metrics.ledger if start is None else began(metrics.ledger, start)
     ledger = replace(ledger, rebaselines=ledger.rebaselines + changed)
     return GuardMetrics(int(clock.now()), ledger, judged)
+
+
+HOOKS: t.Mapping[str, t.Callable[[Options, t.Mapping[str, str], Clock], Answer]] = {"run": run, "stopped": stopped}

@@ -38,8 +38,12 @@ def main(digest: str) -> t.NoReturn:
     gc.disable()  # it ends long before there is anything worth collecting
     modules = Modules(os.path.abspath(sys.argv[0]), digest, read_compiled(DIRECTORY, digest))
     modules.install()
-    from ._guard import main as guard  # pylint: disable=import-outside-toplevel
-
+    try:
+        from ._guard import main as guard  # pylint: disable=import-outside-toplevel
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        # Only a Python that lacks something. There is nothing that could be imported to say so.
+        print(f"<4>kubenode-memory-guard: code=error msg={str(error)!r}", file=sys.stderr)
+        sys.exit(0 if sys.argv[1:2] in (["run"], ["stopped"]) else 2)
     sys.exit(guard(sys.argv[1:], os.environ, modules.keep))
 
 
