@@ -59,10 +59,8 @@ def choose_place(
     if kind == KUBELET_ARG:
         return _kubelet_arg(kubelet)
     if kubelet.config_path is None:
-        raise NoPlace(
-            "the kubelet is started without --config and --config-dir, so that it reads no file; start it with one of "
-            "them"
-        )
+        instead = "use the place auto" if kubelet.layout in (K3S, RKE2) else "start it with one of them"
+        raise NoPlace(f"the kubelet is started without --config and --config-dir, so that it reads no file; {instead}")
     patch = posixpath.join(patches, PATCH_NAME) if patches and kubelet.layout == KUBEADM else None
     return Place(IN_PLACE, kubelet.config_path, patch)
 
@@ -88,7 +86,8 @@ def _best(kubelet: KubeletFacts) -> str:
 def _drop_in(root: HostRoot, kubelet: KubeletFacts, name: str) -> Place:
     directory = kubelet.config_dir
     if not directory:
-        raise NoPlace("the kubelet is started without --config-dir and reads no drop-in; use the place in_place")
+        instead = KUBELET_ARG if kubelet.layout in (K3S, RKE2) else IN_PLACE
+        raise NoPlace(f"the kubelet is started without --config-dir and reads no drop-in; use the place {instead}")
     if not name.endswith(".conf") or "/" in name:
         raise NoPlace(f"the drop-in's name is {name!r}; the kubelet reads files whose names end with .conf only")
     try:

@@ -66,8 +66,12 @@ def value_in_force(configuration: KubeletConfiguration, path: Path) -> Json:
 
 
 def flag_arguments(settings: t.Mapping[str, Json]) -> t.List[str]:
-    """`kubelet-arg` entries, without dashes, for settings by field; each field has to be one of FLAGS."""
-    return [f"{FLAGS[name]}={_flag_value(name, value)}" for name, value in settings.items()]
+    """`kubelet-arg` entries, without dashes, for settings by field; each field has to be one of FLAGS.
+
+    A map is added (`+=`) to what k3s and RKE2, or somebody else, give: the kubelet merges a flag that is repeated.
+    """
+    signs = {name: "+=" if isinstance(value, t.Mapping) else "=" for name, value in settings.items()}
+    return [f"{FLAGS[name]}{signs[name]}{_flag_value(name, value)}" for name, value in settings.items()]
 
 
 def _flag_value(name: str, value: Json) -> str:

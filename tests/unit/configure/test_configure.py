@@ -303,38 +303,110 @@ def test_nothing_to_reserve(tmp_path: Path) -> None:
         node.run(Wish(rule=Rule()))
 
 
-# --- k3s -------------------------------------------------------------------------------------------------------------
+# --- k3s and RKE2 ----------------------------------------------------------------------------------------------------
+
+OLD, NEW = "v1.31.4+k3s1", "v1.33.1+k3s1"
+WITH_THEIRS = {"imagefs.available": "5%", "nodefs.available": "5%", "memory.available": "200Mi"}
 
 
-def k3s(base: Path, version: str) -> ConfiguredNode:
+def rancher(base: Path, layout: str, version: str) -> ConfiguredNode:
+    """A node of k3s or RKE2; since 1.32 with their own drop-in."""
     node = ConfiguredNode(base, version=version)
     for path in base.joinpath("etc/systemd/system").rglob("*.*"):
         if path.is_file():
             path.unlink()
-    node.tree.write("/etc/systemd/system/k3s.service", "[Service]\nExecStart=/usr/local/bin/k3s agent\n")
+    node.tree.write(
+        f"/etc/systemd/system/{layout}-agent.service", f"[Service]\nExecStart=/usr/local/bin/{layout} agent\n"
+    )
+    if version > "v1.32":
+        defaults = f"/var/lib/rancher/{layout}/agent/etc/kubelet.conf.d/00-{layout}-defaults.conf"
+        node.tree.write(defaults, HEADER + "evictionHard: {imagefs.available: 5%, nodefs.available: 5%}\n")
     return node
 
 
-def test_k3s_before_1_32_gets_arguments(tmp_path: Path) -> None:
-    node = k3s(tmp_path, "v1.31.4+k3s1")
-    config = node.path("/etc/rancher/k3s/config.yaml.d/50-kubenode-memory.yaml")
-    node.set(**{MEMCG: True, HARD: "200Mi"})
+def eviction_hard(outcome: t.Any) -> t.Dict[str, str]:
+    return dict(outcome.decision.comparison.after_effective.configuration.eviction_hard)
+
+
+@pytest.mark.parametrize("layout", ["k3s", "rke2"])
+def test_before_1_32_they_get_arguments_beside_everybody_s(tmp_path: Path, layout: str) -> None:
+    node = rancher(tmp_path, layout, OLD)
+    theirs = node.tree.write(f"/etc/rancher/{layout}/config.yaml", "kubelet-arg: [eviction-hard=pid.available<9%]\n")
+    config = node.path(f"/etc/rancher/{layout}/config.yaml.d/50-kubenode-memory.yaml")
+    outcome = node.set(**{MEMCG: True, HARD: "200Mi"})
     assert json.loads(config.read_text()) == {
-        "kubelet-arg+": ["kernel-memcg-notification=true", "eviction-hard=memory.available<200Mi"]
+        "kubelet-arg+": ["kernel-memcg-notification=true", "eviction-hard+=memory.available<200Mi"]
     }
+    assert eviction_hard(outcome) == {"pid.available": "9%", "memory.available": "200Mi"}
     assert not node.set(**{MEMCG: True}).decision.changed
-    with pytest.raises(InputError, match="no flag"):
-        node.set(**{OPTION: "auto"})
+    assert node.set(**{HARD: "300Mi"}).written
+    assert "300Mi" in config.read_text()
     node.give_back()
     assert not config.exists()
+    assert theirs.read_text() == "kubelet-arg: [eviction-hard=pid.available<9%]\n"
 
 
-def test_k3s_since_1_32_gets_a_drop_in(tmp_path: Path) -> None:
-    node = k3s(tmp_path, "v1.33.1+k3s1")
-    directory = "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d"
-    node.tree.write(directory + "/00-k3s-defaults.conf", HEADER)
+def test_the_thresholds_that_k3s_passes_itself_stay(tmp_path: Path) -> None:
+    outcome = rancher(tmp_path, "k3s", OLD).set(**{HARD: "200Mi"})
+    assert eviction_hard(outcome) == WITH_THEIRS
+
+
+@pytest.mark.parametrize("wanted", [{OPTION: "auto"}, {"mergeDefaultEvictionSettings": True}])
+def test_a_setting_without_a_flag_is_refused_before_1_32(tmp_path: Path, wanted: t.Dict[str, t.Any]) -> None:
+    node = rancher(tmp_path, "k3s", OLD)
+    with pytest.raises(InputError, match=r"there is no flag for it, and k3s before 1\.32 reads no file\. Upgrade"):
+        node.set(**wanted)
+    assert not node.path("/etc/rancher").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"), [("drop_in", "use the place kubelet_arg"), ("in_place", "reads no file; use the place auto")]
+)
+def test_places_that_k3s_before_1_32_does_not_have(tmp_path: Path, place: str, reason: str) -> None:
+    with pytest.raises(NodeError, match=reason):
+        rancher(tmp_path, "k3s", OLD).run(Wish(edits=(Edit((MEMCG,), True),), place=place))
+
+
+def test_a_later_file_that_replaces_our_arguments_is_reported(tmp_path: Path) -> None:
+    node = rancher(tmp_path, "k3s", OLD)
+    node.tree.write("/etc/rancher/k3s/config.yaml.d/90-late.yaml", "kubelet-arg: [max-pods=50]\n")
+    outcome = node.set(**{MEMCG: True})
+    assert [one.field for one in outcome.decision.overridden] == [MEMCG]
+
+
+def test_arguments_that_somebody_else_edited_are_left_alone(tmp_path: Path) -> None:
+    node = rancher(tmp_path, "k3s", OLD)
     node.set(**{MEMCG: True})
-    assert "kernelMemcgNotification: true" in node.path(directory + "/50-kubenode-memory.conf").read_text()
+    config = node.path("/etc/rancher/k3s/config.yaml.d/50-kubenode-memory.yaml")
+    config.write_text("kubelet-arg+: [max-pods=9]\n")
+    with pytest.raises(NodeError, match="not as this module wrote it"):
+        node.set(**{MEMCG: False})
+    assert audit(node) == [("/etc/rancher/k3s/config.yaml.d/50-kubenode-memory.yaml", MEMCG)]
+    assert config.read_text() == "kubelet-arg+: [max-pods=9]\n"
+
+
+@pytest.mark.parametrize("layout", ["k3s", "rke2"])
+def test_since_1_32_they_get_a_drop_in(tmp_path: Path, layout: str) -> None:
+    node = rancher(tmp_path, layout, NEW)
+    outcome = node.set(**{MEMCG: True, HARD: "200Mi"})
+    drop_in = node.path(f"/var/lib/rancher/{layout}/agent/etc/kubelet.conf.d/50-kubenode-memory.conf")
+    assert "kernelMemcgNotification: true" in drop_in.read_text()
+    assert eviction_hard(outcome) == WITH_THEIRS
+    assert not node.path("/etc/rancher").exists()
+    node.give_back()
+    assert not drop_in.exists()
+
+
+def test_an_argument_of_k3s_overrides_a_drop_in(tmp_path: Path) -> None:
+    node = rancher(tmp_path, "k3s", NEW)
+    node.tree.write("/etc/rancher/k3s/config.yaml", "kubelet-arg: [kernel-memcg-notification=false]\n")
+    (found,) = node.set(**{MEMCG: True}).decision.overridden
+    assert (found.field, found.path) == (MEMCG, "flag --kernel-memcg-notification")
+
+
+def test_kubelet_arg_belongs_to_them(node: ConfiguredNode) -> None:
+    with pytest.raises(NodeError, match="kubelet-arg belongs to k3s and RKE2"):
+        node.run(Wish(edits=(Edit((MEMCG,), True),), place="kubelet_arg"))
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
