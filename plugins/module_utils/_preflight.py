@@ -49,8 +49,8 @@ from ._policy.history import (
     machine_totals,
     recorded_totals,
 )
+from ._policy.kubelet_start import CgroupFacts, start_findings
 from ._policy.machine import MachineInfo
-from ._policy.notifier import CgroupFacts, start_findings
 from ._policy.reservation import (
     MEMORY_AVAILABLE,
     ReservationError,

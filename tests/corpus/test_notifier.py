@@ -17,8 +17,8 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.configurat
     ConfigurationInputs,
     effective_configuration,
 )
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.kubelet_start import V2, CgroupFacts
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.notifier import (
-    CgroupFacts,
     GroupStatistics,
     ImplausibleCounters,
     MemoryCounters,
@@ -76,7 +76,7 @@ def test_an_old_kubelet_s_failure_is_a_kernel_without_the_file() -> None:
     assert hard is not None
     name = notifier.EvictionThreshold("memory.available", "100Mi", hard).description
     assert f'notifier="{name}" err="no such file or directory"' in text
-    found = notifier.obstacle(CgroupFacts(notifier.V2, "/sys/fs/cgroup"))
+    found = notifier.obstacle(CgroupFacts(V2, "/sys/fs/cgroup"))
     assert found is not None
     assert found.code == "cgroup_v2"
 
@@ -91,7 +91,7 @@ def test_a_rendered_configuration_has_the_field_on_where_it_does_nothing() -> No
     inputs = ConfigurationInputs(parse_document(path.name, path.read_bytes()))
     configuration = effective_configuration(inputs, Release(1, 34, 4)).configuration
     node = GroupStatistics("/", reason="not captured")
-    found = assess(configuration, CgroupFacts(notifier.V2, "/sys/fs/cgroup"), node, node)
+    found = assess(configuration, CgroupFacts(V2, "/sys/fs/cgroup"), node, node)
     assert (found.configured, found.active) == (True, False)
     assert [finding.code for finding in found.findings] == ["notifier_without_effect"]
     assert [one.origin.text for one in found.thresholds] == ["100Mi", "100Mi"]

@@ -18,14 +18,13 @@ from kubelet.harness.kubelet import Kubelet, Surroundings, kubelet
 from kubelet.harness.node import Node, NodeDirectory
 from kubelet.harness.process import until
 
-from ansible_collections.kubenode.memory.plugins.module_utils._node.cgroup import read_cgroups, read_statistics
+from ansible_collections.kubenode.memory.plugins.module_utils._node.cgroup import read_cgroups
+from ansible_collections.kubenode.memory.plugins.module_utils._node.cgroup_statistics import read_statistics
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
 from ansible_collections.kubenode.memory.plugins.module_utils._node.notifier import pods_groups, read_notifier
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import HostRoot
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.kubelet_start import CGROUP_V1_REFUSED, HYBRID, V1
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.notifier import (
-    CGROUP_V1_REFUSED,
-    HYBRID,
-    V1,
     Assessment,
     GroupStatistics,
     MemoryCounters,

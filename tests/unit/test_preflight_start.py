@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.configuration import KubeletConfiguration
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.notifier import CgroupFacts, start_findings
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.kubelet_start import CgroupFacts, start_findings
 
 
 @pytest.mark.parametrize(

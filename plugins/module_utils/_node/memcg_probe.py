@@ -23,7 +23,8 @@ import time
 import typing as t
 from dataclasses import dataclass
 
-from .cgroup import EVENT_CONTROL, USAGE, parse_counter
+from .cgroup import EVENT_CONTROL, USAGE
+from .cgroup_statistics import parse_counter
 
 PREFIX = "kubenode-memory-probe-"
 MIB = 1024 * 1024

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from .._policy.configuration import EffectiveConfiguration, KubeletConfiguration, effective_configuration
 from .._policy.findings import info
 from .._policy.notifier import Assessment, assess, pods_group
-from .cgroup import first_existing, read_cgroups, read_statistics
+from .cgroup import read_cgroups
+from .cgroup_statistics import first_existing, read_statistics
 from .configuration import parse_document, read_inputs
 from .kubelet import KubeletFacts, KubeletOverrides, find_kubelet
 from .root import HostRoot

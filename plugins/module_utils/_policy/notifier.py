@@ -11,47 +11,21 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .configuration import KubeletConfiguration
-from .decode import duration_problem
-from .findings import Finding, info, stops_start, warning
+from .findings import Finding, info, warning
+from .kubelet_start import V2, CgroupFacts, eviction_findings, refuses_v1, v1_refused_finding
 from .quantity import BINARY_SI, Quantity, add
-from .reservation import MEMORY_AVAILABLE, SIGNALS, ReservationError, Threshold, parse_threshold
+from .reservation import MEMORY_AVAILABLE, Threshold, parse_threshold
 
 ALLOCATABLE_MEMORY_AVAILABLE = "allocatableMemory.available"
 FIELD = "kernelMemcgNotification"
 POLL_INTERVAL_SECONDS = 10
 
-V1 = "v1"
-HYBRID = "hybrid"
-V2 = "v2"
-NONE = "none"
-
-CGROUP_V1_REFUSED = (
-    "kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is unsupported and will be removed "
-    "in a future release"
-)
 NO_MOUNT_POINT = "memory cgroup mount point not found"
 INCOMPLETE = "summary was incomplete.  Expected MemoryStats and all subfields to be non-nil"
 
 
 class ImplausibleCounters(ValueError):
     """A control group's numbers contradict each other; the message has them and the next step."""
-
-
-@dataclass(frozen=True)
-class CgroupFacts:
-    """The control groups of a node.
-
-    `mode` is `v2` where /sys/fs/cgroup is cgroup v2 (the kubelet's own test), `hybrid` where there are hierarchies of
-    both versions, else `v1`; `none` where there is none. `memory_mount` is the mount point of the v1 memory hierarchy
-    in `v1` and `hybrid`, the unified one in `v2`. `usage_file` and `event_control` say whether the controller's files
-    are there; a directory alone proves nothing. `realtime` is a PREEMPT_RT kernel, which refuses to register events.
-    """
-
-    mode: str
-    memory_mount: t.Optional[str] = None
-    usage_file: bool = False
-    event_control: bool = False
-    realtime: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,45 +159,6 @@ def _allocatable(hard: EvictionThreshold) -> EvictionThreshold:
     return EvictionThreshold(ALLOCATABLE_MEMORY_AVAILABLE, hard.text, hard.threshold, derived=True)
 
 
-def eviction_findings(configuration: KubeletConfiguration) -> t.Tuple[Finding, ...]:
-    """What the kubelet refuses of evictionHard, evictionSoft and evictionSoftGracePeriod."""
-    try:
-        _statements(configuration.eviction_hard or {}, "evictionHard")
-        thresholds = _statements(configuration.eviction_soft, "evictionSoft")
-    except ReservationError as error:
-        fault = error.fault
-        return (_invalid(fault.field, f"{fault.resource} is {fault.found!r}", fault.kubelet_error),)
-    grace = configuration.eviction_soft_grace_period
-    problems = [(signal, text, _grace_problem(signal, text)) for signal, text in sorted(grace.items())]
-    found = [
-        _invalid("evictionSoftGracePeriod", f"{signal} is {text!r}", problem)
-        for signal, text, problem in problems
-        if problem
-    ]
-    return tuple(found) + tuple(_without_grace(one.signal) for one in thresholds if one.signal not in grace)
-
-
-def _grace_problem(signal: str, text: str) -> t.Optional[str]:
-    if signal not in SIGNALS:
-        return f"unsupported eviction signal {signal}"
-    problem = duration_problem(text)
-    if problem is None and text.startswith("-") and re.search("[1-9]", text):
-        return f"invalid eviction grace period specified: {text}, must be a positive value"
-    return problem
-
-
-def _without_grace(signal: str) -> Finding:
-    text = f"grace period must be specified for the soft eviction threshold {signal}"
-    return _invalid("evictionSoft", f"{signal} has no entry in evictionSoftGracePeriod", text)
-
-
-def _invalid(field: str, what: str, kubelet_error: str) -> Finding:
-    message = (
-        f"{field}: {what}; the kubelet does not start: {kubelet_error}. Correct it before the kubelet is restarted."
-    )
-    return stops_start("eviction_invalid", message, field=field, kubelet_error=kubelet_error)
-
-
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
@@ -271,7 +206,7 @@ def assess(
     what_stops = obstacle(cgroups)
     refused = refuses_v1(configuration, cgroups)
     configured = configuration.kernel_memcg_notification
-    findings += (_refused_finding(configuration),) if refused else ()
+    findings += (v1_refused_finding(configuration),) if refused else ()
     findings += _effect_findings(configuration, what_stops) if configured else ()
     findings += _counter_findings(thresholds)
     return Assessment(cgroups, configured, what_stops, refused, thresholds, findings)
@@ -294,26 +229,6 @@ def obstacle(cgroups: CgroupFacts) -> t.Optional[Obstacle]:
         text = "this kernel is built with PREEMPT_RT, which refuses memory threshold events (EOPNOTSUPP)"
         return Obstacle("preempt_rt", text)
     return None
-
-
-def refuses_v1(configuration: KubeletConfiguration, cgroups: CgroupFacts) -> bool:
-    """Whether this kubelet does not even start on the node's cgroup version (failCgroupV1, true since 1.35)."""
-    return configuration.fail_cgroup_v1 is True and cgroups.mode in (V1, HYBRID)
-
-
-def start_findings(configuration: KubeletConfiguration, cgroups: CgroupFacts) -> t.Tuple[Finding, ...]:
-    """What stops every start of this kubelet, notifier or not: soft thresholds that it refuses, and cgroup v1."""
-    soft = tuple(one for one in eviction_findings(configuration) if not (one.field or "").startswith("evictionHard"))
-    return soft + ((_refused_finding(configuration),) if refuses_v1(configuration, cgroups) else ())
-
-
-def _refused_finding(configuration: KubeletConfiguration) -> Finding:
-    source = configuration.sources.get("failCgroupV1", "default")
-    message = (
-        f"failCgroupV1 is true ({source}) and this node runs cgroup v1: the kubelet does not start. Move the node to "
-        "cgroup v2, or set failCgroupV1 to false for the time being."
-    )
-    return stops_start("cgroup_v1_refused", message, field="failCgroupV1", kubelet_error=CGROUP_V1_REFUSED)
 
 
 def _effect_findings(configuration: KubeletConfiguration, what_stops: t.Optional[Obstacle]) -> t.Tuple[Finding, ...]:

@@ -15,8 +15,8 @@ from .document_edit import Edit, is_same
 from .evaluation import STATIC, Evaluation, Subject
 from .feature_gates import knows_gate
 from .findings import Finding, stops_start, warning
+from .kubelet_start import eviction_findings
 from .memory_settings import field_of, value_in_force
-from .notifier import eviction_findings
 from .tolerance import GATE
 
 OPTIONS = "memoryManagerPolicyOptions"

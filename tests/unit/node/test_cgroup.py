@@ -14,16 +14,19 @@ from node_tree import NodeTree
 
 from ansible_collections.kubenode.memory.plugins.module_utils._node.cgroup import (
     CgroupMount,
-    parse_counter,
     parse_mounts,
-    parse_stat,
     read_cgroups,
+)
+from ansible_collections.kubenode.memory.plugins.module_utils._node.cgroup_statistics import (
+    parse_counter,
+    parse_stat,
     read_statistics,
 )
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
 from ansible_collections.kubenode.memory.plugins.module_utils._node.notifier import read_notifier
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import HostRoot
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.notifier import CgroupFacts, MemoryCounters
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.kubelet_start import CgroupFacts
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.notifier import MemoryCounters
 
 MEMORY = "/sys/fs/cgroup/memory"
 MOUNTS_V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n"

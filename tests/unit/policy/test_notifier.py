@@ -10,16 +10,21 @@ import typing as t
 import pytest
 from hypothesis import given, strategies as st
 
-from ansible_collections.kubenode.memory.plugins.module_utils._policy import notifier
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.configuration import KubeletConfiguration
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.notifier import (
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.kubelet_start import (
+    HYBRID,
+    NONE,
+    V1,
+    V2,
     CgroupFacts,
+    eviction_findings,
+)
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.notifier import (
     EvictionThreshold,
     GroupStatistics,
     ImplausibleCounters,
     MemoryCounters,
     assess,
-    eviction_findings,
     memory_thresholds,
     notification_threshold,
     obstacle,
@@ -29,7 +34,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.quantity i
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation import Threshold, parse_threshold
 
 MIB = 1024 * 1024
-WORKING = CgroupFacts(notifier.HYBRID, "/sys/fs/cgroup/memory", usage_file=True, event_control=True)
+WORKING = CgroupFacts(HYBRID, "/sys/fs/cgroup/memory", usage_file=True, event_control=True)
 COUNTERS = MemoryCounters(25276063744, 5810089984, 2639159296)
 NODE = GroupStatistics("/", COUNTERS)
 PODS = GroupStatistics("/kubepods", MemoryCounters(24000000000, 3000000, 1000000))
@@ -171,13 +176,13 @@ def test_contradicting_counters_give_no_threshold(counters: MemoryCounters, prob
     ("cgroups", "code"),
     [
         (WORKING, None),
-        (CgroupFacts(notifier.V1, "/m", True, True), None),
-        (CgroupFacts(notifier.V2, "/sys/fs/cgroup"), "cgroup_v2"),
-        (CgroupFacts(notifier.HYBRID), "no_memory_controller"),
-        (CgroupFacts(notifier.NONE), "no_memory_controller"),
-        (CgroupFacts(notifier.HYBRID, "/m"), "no_memory_controller"),
-        (CgroupFacts(notifier.V1, "/m", usage_file=True), "no_event_control"),
-        (CgroupFacts(notifier.V1, "/m", True, True, realtime=True), "preempt_rt"),
+        (CgroupFacts(V1, "/m", True, True), None),
+        (CgroupFacts(V2, "/sys/fs/cgroup"), "cgroup_v2"),
+        (CgroupFacts(HYBRID), "no_memory_controller"),
+        (CgroupFacts(NONE), "no_memory_controller"),
+        (CgroupFacts(HYBRID, "/m"), "no_memory_controller"),
+        (CgroupFacts(V1, "/m", usage_file=True), "no_event_control"),
+        (CgroupFacts(V1, "/m", True, True, realtime=True), "preempt_rt"),
     ],
 )
 def test_obstacles(cgroups: CgroupFacts, code: t.Optional[str]) -> None:
@@ -192,9 +197,9 @@ def test_obstacles(cgroups: CgroupFacts, code: t.Optional[str]) -> None:
         (True, None, WORKING, True, []),
         (False, False, WORKING, False, []),
         (True, True, WORKING, False, ["cgroup_v1_refused"]),
-        (True, True, CgroupFacts(notifier.V2, "/sys/fs/cgroup"), False, ["notifier_without_effect"]),
-        (False, True, CgroupFacts(notifier.V2, "/sys/fs/cgroup"), False, []),
-        (True, False, CgroupFacts(notifier.HYBRID), False, ["notifier_without_effect"]),
+        (True, True, CgroupFacts(V2, "/sys/fs/cgroup"), False, ["notifier_without_effect"]),
+        (False, True, CgroupFacts(V2, "/sys/fs/cgroup"), False, []),
+        (True, False, CgroupFacts(HYBRID), False, ["notifier_without_effect"]),
     ],
 )
 def test_the_answer_for_a_node(
