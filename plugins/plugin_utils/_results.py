@@ -233,13 +233,24 @@ def _row(result: HostResult) -> t.Tuple[str, ...]:
 
 
 def _what(result: HostResult) -> str:
-    """The summary without the verdict, on one line, and what the drift looks like."""
+    """The summary without the verdict, on one line, what the drift looks like, and what there is to say of a reboot."""
     text = result.summary
     if text.startswith(result.outcome):
         text = text[len(result.outcome) :].lstrip(": ")
     hints = dict.fromkeys(finding.get("hint") for finding in result.data.get("findings") or ())
-    looks = ", ".join(str(hint).replace("_", " ") for hint in hints if hint)
-    return " ".join(f"{text} [{looks}]".split() if looks else text.split())
+    notes = [str(hint).replace("_", " ") for hint in hints if hint]
+    if result.is_judged:
+        notes += _reboot_notes(result.data.get("reboot") or {})
+    return " ".join(f"{text} [{', '.join(notes)}]".split() if notes else text.split())
+
+
+def _reboot_notes(reboot: Json) -> t.Iterator[str]:
+    if reboot.get("needed"):
+        yield "needs a reboot"
+    if reboot.get("status") == "rebooted":
+        yield "rebooted"
+        if reboot.get("cordon") == "kept":
+            yield "still cordoned by somebody else"
 
 
 def plain(value: t.Any) -> str:

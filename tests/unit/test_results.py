@@ -52,6 +52,20 @@ def test_worst_hosts_come_first_and_the_columns_are_aligned(tmp_path: Path) -> N
     assert results.failed_hosts(hosts, ["refuse"]) == ["long-name", "c"]
 
 
+@pytest.mark.parametrize(
+    ("outcome", "reboot", "note"),
+    [
+        ("match", {"status": "listed", "needed": True}, "[needs a reboot]"),
+        ("match", {"status": "rebooted", "needed": False, "cordon": "ours"}, "[rebooted]"),
+        ("match", {"status": "rebooted", "cordon": "kept"}, "[rebooted, still cordoned by somebody else]"),
+        ("failed", {"status": "failed", "needed": True}, "text"),
+    ],
+)
+def test_reboots_are_told(tmp_path: Path, outcome: str, reboot: t.Dict[str, t.Any], note: str) -> None:
+    record(tmp_path, "a", outcome, reboot=reboot)
+    assert results.table(results.read_runs([tmp_path]).hosts)[1].endswith(note)
+
+
 def test_host_names_cannot_leave_the_run(tmp_path: Path) -> None:
     for host in ("../../etc/passwd", "a/b", "[fe80::1]", ".."):
         record(tmp_path / "run", host, "match")
