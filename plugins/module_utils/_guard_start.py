@@ -44,7 +44,10 @@ def main(digest: str) -> t.NoReturn:
         # Only a Python that lacks something. There is nothing that could be imported to say so.
         print(f"<4>kubenode-memory-guard: code=error msg={str(error)!r}", file=sys.stderr)
         sys.exit(0 if sys.argv[1:2] in (["run"], ["stopped"]) else 2)
-    sys.exit(guard(sys.argv[1:], os.environ, modules.keep))
+    status = guard(sys.argv[1:], os.environ, modules.keep)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    os._exit(status)  # taking the interpreter apart takes longer than some imports
 
 
 # --- compiled code ---------------------------------------------------------------------------------------------------

@@ -97,13 +97,16 @@ class Sandbox(DriftedNode):
             check=False,
         )
 
-    def _script(self, before: str) -> str:
+    @property
+    def mounts(self) -> str:
+        """The shell commands that give the tree what it needs of this machine."""
         prefix = str(Path(self.python).parents[1])
-        mounts = [path for path in _FROM_THE_MACHINE if Path("/", path).exists()]
-        if not prefix.startswith("/usr"):
-            mounts.append(prefix[1:])
-        lines = [f"mkdir -p {shlex.quote(path)}; mount --rbind /{path} {shlex.quote(path)}" for path in mounts]
-        return "\n".join([*lines, before, f'exec chroot . {shlex.quote(self.python)} -I {GUARD} "$@"'])
+        paths = [path for path in _FROM_THE_MACHINE if Path("/", path).exists()]
+        paths += [] if prefix.startswith("/usr") else [prefix[1:]]
+        return "\n".join(f"mkdir -p {shlex.quote(path)}; mount --rbind /{path} {shlex.quote(path)}" for path in paths)
+
+    def _script(self, before: str) -> str:
+        return f'{self.mounts}\n{before}\nexec chroot . {shlex.quote(self.python)} -I {GUARD} "$@"'
 
     def start(self, before: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         """What systemd does before a start."""

@@ -130,14 +130,17 @@ def os_release(root: HostRoot) -> t.Mapping[str, str]:
 
 
 def _package_version(root: HostRoot) -> t.Optional[t.Tuple[str, str]]:
-    return _version_in(root, DPKG_STATUS, _DPKG_VERSION)
+    return _version_in(root, DPKG_STATUS, _DPKG_VERSION, "Package: kubelet\n")
 
 
-def _version_in(root: HostRoot, path: str, pattern: t.Pattern[str]) -> t.Optional[t.Tuple[str, str]]:
+def _version_in(root: HostRoot, path: str, pattern: t.Pattern[str], begin: str = "") -> t.Optional[t.Tuple[str, str]]:
+    """What a file says, with its path. A match begins with `begin`, which finds its place in a large file at once."""
     try:
-        match = pattern.search(root.read_text(path, errors="replace"))
+        text = root.read_text(path, errors="replace")
     except NodeError:
         return None
+    start = text.find(begin)
+    match = pattern.search(text, start) if start >= 0 else None
     return None if match is None else (match.group(1), path)
 
 
