@@ -134,6 +134,17 @@ def test_the_window_that_remains(node: DriftedNode) -> None:
     assert node.run(at=once(POINTS[-1], node.start_kubelet)).reason == "rebaselined"
 
 
+def test_a_line_of_the_history_that_never_became_the_file_is_in_nobodys_way(node: DriftedNode) -> None:
+    """A run that was killed just before the rename, or a person who put the old file back, and then another boot."""
+    old = node.content
+    assert node.run().changed
+    node.state_file.write_bytes(old)
+    node.boot("5f0f3b0e-6a53-4a3c-8d8b-0a0c7e6f1b22")
+    node.drift((-4 * MIB, 4 * MIB))
+    assert node.run().reason == "rebaselined"
+    assert len(node.history) == 3
+
+
 def test_a_run_that_gave_up_leaves_no_line_in_the_history(node: DriftedNode) -> None:
     node.run(at=once("staged", lambda: kubelet_writes(node)))
     assert node.history == []
