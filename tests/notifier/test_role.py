@@ -13,6 +13,7 @@ import subprocess
 import typing as t
 
 import pytest
+import yaml
 from kubelet.harness import state, topology
 from kubelet.harness.node import CONFIG_DIR, Node, NodeDirectory
 
@@ -20,7 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GIB = 1 << 30
 MIB = 1 << 20
-DROP_IN = f"{CONFIG_DIR}/60-kubenode-memcg-notifier.conf"
+DROP_IN = f"{CONFIG_DIR}/50-kubenode-memory.conf"
+HEADER = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 
 V1 = "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n"
 V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"
@@ -42,10 +44,10 @@ Wanted = t.Mapping[str, t.Any]
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A node and what the role makes of it: the action and the drop-in's fields, or words of the refusal."""
+    """A node and what the role makes of it: the action and the fields of its drop-in, or words of the refusal."""
 
     mounts: str
-    config: str
+    config: t.Optional[str]
     action: t.Optional[str] = None
     written: t.Optional[Wanted] = None
     refusal: t.Tuple[str, ...] = ()
@@ -54,7 +56,6 @@ class Case:
     release: str = "v1.34.4"
     variables: Wanted = dataclasses.field(default_factory=dict)
     controller: bool = False
-    flags: t.Tuple[str, ...] = ()
 
 
 SOFT = {"memcg_notifier_soft_threshold": "1Gi", "memcg_notifier_soft_grace_period": "1m30s"}
@@ -83,7 +84,6 @@ CASES = {
         variables={**SOFT, **HARD_500, "again": True},
         release="v1.37.2",
     ),
-    "v2-and-off": Case(V2, "", "none", release="v1.37.2"),
     "a-larger-reservation-on-a-static-node": Case(
         V1,
         STATIC,
@@ -100,24 +100,19 @@ CASES = {
         variables={**HARD_500, "memcg_notifier_reserved_memory": LARGER},
         release="v1.37.2",
     ),
-    "no-drop-in-directory": Case(
-        V2, ON, refusal=("no --config-dir", '{"kernelMemcgNotification": false}'), dropins=None, release="v1.37.2"
-    ),
-    "a-flag": Case(
+    "no-place-and-nothing-to-set": Case(V2, None, "none", dropins=None, release="v1.37.2"),
+    "a-later-drop-in": Case(
         V2,
         "",
-        refusal=("flag --kernel-memcg-notification", "no file can overrule"),
-        flags=("--kernel-memcg-notification=true",),
+        refusal=("Nothing was written", "no effect", "99-theirs.conf sets it to something else"),
+        dropins={"99-theirs.conf": ON},
         release="v1.37.2",
-    ),
-    "a-later-drop-in": Case(
-        V2, "", refusal=("configured: not what", "taken back"), dropins={"99-theirs.conf": ON}, release="v1.37.2"
     ),
 }
 
 
 def lay_out(case: Case, tree: pathlib.Path) -> NodeDirectory:
-    node = Node(config=case.config, dropins=case.dropins, state=case.state, flags=case.flags)
+    node = Node(config=case.config, dropins=case.dropins, state=case.state)
     directory = NodeDirectory(tree, node)
     directory.lay_out(["--cgroup-driver=cgroupfs"])
     files = {f"sys/fs/cgroup/memory/{name}": text for name, text in CONTROLLER.items() if case.controller}
@@ -152,22 +147,23 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> t.Dict[str, t.Tuple[Nod
     return {name: (directory, came[name]) for name, directory in directories.items()}
 
 
+def written(directory: NodeDirectory) -> t.Optional[t.Dict[str, t.Any]]:
+    """The drop-in; None where there is none."""
+    path = directory.path(DROP_IN)
+    return yaml.safe_load(path.read_text()) if path.exists() else None
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_role(name: str, results: t.Dict[str, t.Tuple[NodeDirectory, t.Dict[str, t.Any]]]) -> None:
     case, (directory, came) = CASES[name], results[name]
-    drop_in = directory.path(DROP_IN)
     missing = [words for words in case.refusal if words not in (came["refusal"] or "")]
     assert not missing, came["refusal"]
+    assert directory.state == case.state
     if case.refusal:
-        assert not drop_in.exists()
+        assert written(directory) is None
         return
     assert came["refusal"] is None
     assert (came["first"]["action"], came["first"]["restart_needed"]) == (case.action, case.action != "none")
-    assert (came["second"]["action"], came["second"]["restart_needed"]) == (
-        "none",
-        False,
-    ) or "again" not in case.variables
-    written = json.loads(drop_in.read_text()) if drop_in.exists() else None
-    header = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
-    assert written == (None if case.written is None else {**header, **case.written})
-    assert directory.state == case.state
+    assert written(directory) == (None if case.written is None else {**HEADER, **case.written})
+    if "again" in case.variables:
+        assert (came["second"]["action"], came["second"]["restart_needed"]) == ("none", False)
