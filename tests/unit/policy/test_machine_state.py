@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import typing as t
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from policy_builders import GIB, MIB, block, defaults, machine, pods, recorded
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine_state import (
     MAX_ORDERS,
+    _telling_orders,
     bad_blocks,
     compare,
     default_machine_state,
@@ -78,6 +80,10 @@ def test_a_block_fills_its_nodes_in_the_order_of_the_list() -> None:
         assert [(node.number_of_assignments, node.cells) for node in state.values() if node] == [(1, tuple(order))] * 2
 
 
+def test_a_node_that_no_block_uses_stays_as_it_is() -> None:
+    assert replay(defaults(TWO), units(block([0], 1))).machine_state[1] == defaults(TWO)[1]
+
+
 def test_zero_bytes_count_and_no_affinity_does_not() -> None:
     state = replay(defaults(TWO), units(block([0], 0), Block((), "nothing", 5))).machine_state
     assert [node.number_of_assignments for node in state.values() if node] == [1, 0]
@@ -104,6 +110,7 @@ def test_bad_blocks(bad: Block, code: str) -> None:
     [
         (([0], [1], [0]), True, 1),
         (([0], [0, 1]), True, 2),
+        (([0], [0], [0, 1]), True, 2),
         (([0, 1], [1, 0]), True, 1),
         (([0, 1], [1, 0]), False, 2),
     ],
@@ -113,6 +120,29 @@ def test_orders_only_where_the_order_matters(
 ) -> None:
     found = replay_outcomes(defaults(TWO), units(*(block(list(one), 1) for one in affinities)), group_sums)
     assert (len(found.replays), found.exhaustive) == (outcomes, True)
+
+
+@pytest.mark.parametrize(
+    ("pod_count", "containers", "exhaustive"), [(6, 1, True), (7, 1, False), (1, 6, True), (4, 3, False)]
+)
+def test_as_many_orders_as_six_blocks_have_are_tried(pod_count: int, containers: int, exhaustive: bool) -> None:
+    entangled = [
+        AssignmentUnit(f"pod{pod}", f"container{number}", (block([0] if pod + number else [0, 1], 1),))
+        for pod in range(pod_count)
+        for number in range(containers)
+    ]
+    assert replay_outcomes(defaults(TWO), entangled).exhaustive is exhaustive
+
+
+def test_of_too_many_orders_every_kind_and_every_two_kinds_come_last() -> None:
+    kinds = [(0,), (1,), (0, 1), (1, 0)]
+    each_a_pod = tuple(
+        (AssignmentUnit(f"pod{number}", "", (block(kind, 1),)),) for number, kind in enumerate(kinds * 2)
+    )
+    last = [tuple(unit.blocks[0].numa_affinity for unit in order[-2:]) for order in _telling_orders(each_a_pod)]
+    assert len(last) == 4 + 4 * 3
+    assert {pair[1] for pair in last[:4]} == set(kinds)
+    assert set(last[4:]) == set(itertools.permutations(kinds, 2))
 
 
 def test_of_too_many_orders_the_telling_ones_are_tried() -> None:
@@ -163,19 +193,29 @@ def test_group_sums_wrap() -> None:
     assert compare(off, state) == ()
 
 
+PAGES = "hugepages-2Mi"
+
+
 @pytest.mark.parametrize(
-    ("change", "kinds"),
+    ("change", "found"),
     [
-        ({"cells": (0, 0)}, ["cells"]),
-        ({"cells": ()}, ["cells"]),
-        ({"number_of_assignments": 3}, ["assignment_count"]),
-        ({"memory_map": {}}, ["resource_count", "resource_missing", "resource_missing"]),
+        ({"cells": (0, 0)}, [("cells", None, (0, 0), (0,))]),
+        ({"cells": ()}, [("cells", None, (), (0,))]),
+        ({"cells": None}, [("cells", None, (), (0,))]),
+        ({"number_of_assignments": 3}, [("assignment_count", None, 3, 0)]),
+        (
+            {"memory_map": {}},
+            [("resource_count", None, 0, 2), ("resource_missing", PAGES, False, True)]
+            + [("resource_missing", "memory", False, True)],
+        ),
     ],
 )
-def test_each_field_of_a_node_counts(change: t.Dict[str, t.Any], kinds: t.List[str]) -> None:
+def test_each_field_of_a_node_counts(change: t.Dict[str, t.Any], found: t.List[t.Any]) -> None:
     state = dict(defaults(TWO))
     other = {**state, 0: replace(state[0] or NumaNodeState(), **change)}
-    assert [one.kind for one in compare(other, state)][: len(kinds)] == kinds
+    assert [(one.kind, one.resource, one.recorded, one.expected) for one in compare(other, state)] == found
+    turned = [(one.kind, one.resource, one.expected, one.recorded) for one in compare(state, other)]
+    assert turned == found
 
 
 def test_nodes() -> None:

@@ -13,6 +13,7 @@ from policy_builders import GIB, MIB, block, defaults, machine, pods, recorded
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import NIL_DEREFERENCE
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine_state import (
+    DOES_NOT_FIT,
     EMPTY_WITH_ASSIGNMENTS,
     STATES_DIFFER,
     Difference,
@@ -27,6 +28,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.static_pol
     MATCH,
     REFUSE,
     TOLERABLE,
+    Outcome,
     comparison_errors,
     judge,
     rebaselined,
@@ -40,6 +42,7 @@ BOUND = 8 * MIB
 def test_an_empty_state_is_filled_in() -> None:
     judgement = judge(MemoryManagerState("Static"), defaults(TWO), 0)
     assert (judgement.verdict, judgement.filled_in, judgement.machine_state) == (MATCH, True, defaults(TWO))
+    assert judgement.exact.starts is True
 
 
 def test_an_empty_state_with_assignments_is_refused() -> None:
@@ -82,6 +85,7 @@ def test_a_misfit_decides_only_while_drift_is_tolerated(bound: int, verdict: str
 def test_bad_blocks_come_before_the_comparison() -> None:
     judgement = judge(recorded(TWO, block([0, 1], 1), block([0, 1], 1)), defaults(machine(GIB)), BOUND)
     assert len(judgement.bad_blocks) == len(judgement.errors) == 2
+    assert judgement.exact.starts is False
     assert {d.kind for d in judgement.differences} == {"node_count", "node_missing", "total", "allocatable"}
 
 
@@ -113,6 +117,32 @@ def test_an_order_dependent_file_is_ambiguous(order: int) -> None:
 def test_a_file_that_every_order_refuses_is_not_ambiguous() -> None:
     judgement = judge(mixed(1), defaults(machine(GIB, GIB)), 0)
     assert (judgement.verdict, judgement.ambiguous, judgement.exact.starts) == (REFUSE, False, False)
+
+
+def test_tolerable_in_one_order_is_not_tolerable() -> None:
+    judgement = judge(mixed(1), defaults(SMALLER), BOUND)
+    assert (judgement.verdict, judgement.ambiguous, judgement.exact.starts) == (REFUSE, True, False)
+
+
+def test_what_fits_in_no_order_is_told_although_one_order_starts() -> None:
+    judgement = judge(recorded(TWO, block([0], 1600), block([0, 1], 1)), defaults(TWO), BOUND)
+    assert (judgement.verdict, judgement.ambiguous, judgement.exact.starts) == (REFUSE, True, None)
+    assert judgement.errors == (DOES_NOT_FIT.format("pod1", "container1"),)
+
+
+def test_what_only_the_exact_comparison_minds_is_told_where_orders_differ() -> None:
+    """Before 1.32 reserved and free are compared node by node: here on which of nodes 1 and 2 the rest lands."""
+    three = machine(2 * GIB, 2 * GIB, 2 * GIB)
+    state = recorded(three, block([0, 1, 2], 1200), block([0, 2, 1], 1200))
+    judgement = judge(state, defaults(three), BOUND, group_sums=False)
+    assert (judgement.verdict, judgement.ambiguous, judgement.errors) == (REFUSE, True, (STATES_DIFFER,))
+
+
+def test_a_match_in_every_order_that_was_tried_is_no_match_where_some_were_not() -> None:
+    state = recorded(TWO, *[block([0, 1], 1)] * 7, block([1, 0], 1))
+    judgement = judge(state, defaults(TWO), 0, group_sums=False)
+    assert (judgement.verdict, judgement.ambiguous, judgement.errors) == (REFUSE, True, (STATES_DIFFER,))
+    assert judgement.exact == Outcome(None, (STATES_DIFFER,))
 
 
 @pytest.mark.parametrize(("on", "ambiguous"), [(TWO, True), (machine(GIB, GIB), False)])
