@@ -72,6 +72,8 @@ def stopped(options: Options, environment: t.Mapping[str, str], clock: Clock) ->
         root, options, lambda metrics: replace(metrics, ledger=ended(metrics.ledger, invocation, at, clean))
     )
     before, after = kept.before.ledger, kept.after.ledger
+    if before == after and after.last is not None and after.last.invocation == invocation:
+        return Answer()  # settled already: systemd stops a unit again that waits for its restart
     settled = after.last.outcome if after.last is not None and before != after else "unknown"
     fields: t.Dict[str, Value] = {
         "code": settled,

@@ -410,8 +410,7 @@ def _require_unchanged(request: Request, second: Decision, plan: Plan, directory
         name
         for name in Subject.__dataclass_fields__
         # The context is what the history says of earlier boots, for hints; we have just written the history.
-        if name != "context"
-        and getattr(third.subject, name) != getattr(second.reading.subject, name)
+        if name != "context" and getattr(third.subject, name) != getattr(second.reading.subject, name)
     ]
     if third.tolerance != second.reading.tolerance:
         changed.append("tolerance")

@@ -122,6 +122,12 @@ def test_an_end_that_is_not_known(unit: Unit) -> None:
     assert unit.stopped("success").data["code"] == "unknown"
 
 
+def test_a_second_end_of_the_same_start_says_nothing(unit: Unit) -> None:
+    unit.run()
+    assert unit.stopped("exit-code").data["code"] == "failed"
+    assert unit.stopped("success") == Answer()
+
+
 def test_kill_switch(unit: Unit) -> None:
     unit.node.write("/etc/kubenode-memory/disabled", "")
     before = unit.node.content
