@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import shlex
+import typing as t
 
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.journal import ERROR, INFO, journal_line
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.journal import ERROR, INFO, Value, journal_line
 
 
 def test_fields_and_message() -> None:
-    fields = {"code": "match", "will_start": True, "unknown": None, "ms": 12, "findings": ["a", "b"], "unit": ""}
+    fields: t.Dict[str, Value] = {"code": "match", "will_start": True, "unknown": None, "ms": 12, "findings": ["a", "b"], "unit": ""}
     line = journal_line(INFO, fields, "It is as it was.")
     assert line == (
         '<6>kubenode-memory-guard: code=match will_start=true unknown=null ms=12 findings=a,b msg="It is as it was."'
