@@ -29,7 +29,7 @@ from ._policy.decode import Number
 from ._policy.document_edit import ABSENT, Edit, Json, apply_edits, edits_to_json, effective_edits, is_same
 from ._policy.evaluation import Evaluation
 from ._policy.feature_gates import knows_gate
-from ._policy.findings import Finding
+from ._policy.findings import Finding, stops_start
 from ._policy.memory_settings import (
     FLAGS,
     Remembered,
@@ -131,6 +131,7 @@ class Decision:
     wanted: t.Tuple[Edit, ...] = ()
     patch: t.Optional[bytes] = None
     patch_before: t.Optional[bytes] = None
+    without_flag: t.Tuple[Finding, ...] = ()
     refusals: t.Tuple[Finding, ...] = ()
     reset: t.Tuple[Finding, ...] = ()
     overridden: t.Tuple[Finding, ...] = ()
@@ -148,8 +149,8 @@ class Decision:
     def refused(self) -> t.Tuple[Finding, ...]:
         """The reasons that forbid this change; none where there is nothing to change."""
         if not self.change.edits:
-            return ()
-        return self.refusals + (() if self.wish.accepts_reset else self.reset)
+            return self.without_flag
+        return self.without_flag + self.refusals + (() if self.wish.accepts_reset else self.reset)
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,7 @@ def decide(request: Request, wish: Wish) -> Decision:
         decision,
         patch=after,
         patch_before=before,
+        without_flag=tuple(_without_flag(target, wish, reading.kubelet)),
         refusals=refusals(comparison, change.edits, wish.gives_back),
         reset=reset_reasons(comparison),
         overridden=overridden(comparison, wanted),
@@ -233,13 +235,20 @@ def _target(root: HostRoot, place: Place, record: Record) -> Target:
 def _wanted(reading: NodeReading, target: Target, wish: Wish) -> t.Tuple[Edit, ...]:
     edits = with_default_signals(wish.edits, reading.effective.configuration)
     if target.place.is_flags:
-        without = [field_of(edit.path) for edit in edits if edit.path[0] not in FLAGS]
-        if without:
-            raise InputError(
-                f"{', '.join(without)}: there is no flag for it, and {reading.kubelet.layout} before 1.32 reads no "
-                "file. Upgrade first, or leave it out."
-            )
+        edits = tuple(edit for edit in edits if edit.path[0] in FLAGS)
     return edits if wish.rule is None else (*edits, _reservation_edit(reading, target, edits, wish.rule))
+
+
+def _without_flag(target: Target, wish: Wish, kubelet: KubeletFacts) -> t.Iterator[Finding]:
+    """What a kubelet that reads no file can not be told."""
+    for edit in wish.edits if target.place.is_flags else ():
+        if edit.path[0] not in FLAGS:
+            field = field_of(edit.path)
+            message = (
+                f"{field}: there is no flag for it, and {kubelet.layout} before 1.32 reads no file. Upgrade first, or "
+                "leave it out."
+            )
+            yield stops_start("flag_missing", message, field=field, path=target.place.path)
 
 
 def _reservation_edit(reading: NodeReading, target: Target, edits: t.Sequence[Edit], rule: Rule) -> Edit:

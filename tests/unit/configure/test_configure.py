@@ -351,11 +351,14 @@ def test_the_thresholds_that_k3s_passes_itself_stay(tmp_path: Path) -> None:
     assert eviction_hard(outcome) == WITH_THEIRS
 
 
-@pytest.mark.parametrize("wanted", [{OPTION: "auto"}, {"mergeDefaultEvictionSettings": True}])
+@pytest.mark.parametrize("wanted", [{OPTION: "auto"}, {"mergeDefaultEvictionSettings": True, MEMCG: True}])
 def test_a_setting_without_a_flag_is_refused_before_1_32(tmp_path: Path, wanted: t.Dict[str, t.Any]) -> None:
     node = rancher(tmp_path, "k3s", OLD)
-    with pytest.raises(InputError, match=r"there is no flag for it, and k3s before 1\.32 reads no file\. Upgrade"):
-        node.set(**wanted)
+    outcome = node.set(**wanted)
+    assert codes(outcome) == ["flag_missing"]
+    assert "k3s before 1.32 reads no file. Upgrade first" in outcome.decision.refused[0].message
+    assert present_outcome(outcome)["knows_drift_tolerance"] is not True
+    assert not outcome.written
     assert not node.path("/etc/rancher").exists()
 
 
