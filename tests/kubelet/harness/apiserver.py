@@ -87,7 +87,7 @@ class Api:
                         "cluster": {"server": f"https://127.0.0.1:{self.port}", "insecure-skip-tls-verify": True},
                     }
                 ],
-                "users": [{"name": "test", "user": {"token": TOKEN}}],
+                "users": [{"name": "test", "user": {"token": self.token}}],
                 "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
                 "current-context": "test",
             }
