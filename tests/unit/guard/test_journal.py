@@ -12,7 +12,14 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.journal im
 
 
 def test_fields_and_message() -> None:
-    fields: t.Dict[str, Value] = {"code": "match", "will_start": True, "unknown": None, "ms": 12, "findings": ["a", "b"], "unit": ""}
+    fields: t.Dict[str, Value] = {
+        "code": "match",
+        "will_start": True,
+        "unknown": None,
+        "ms": 12,
+        "findings": ["a", "b"],
+        "unit": "",
+    }
     line = journal_line(INFO, fields, "It is as it was.")
     assert line == (
         '<6>kubenode-memory-guard: code=match will_start=true unknown=null ms=12 findings=a,b msg="It is as it was."'
