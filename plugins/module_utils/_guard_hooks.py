@@ -116,7 +116,8 @@ def _answer(options: Options, outcome: Outcome, judged: Judged, warnings: t.Sequ
         "findings": [one.code for one in evaluation.findings if one.severity != "info"],
         "ms": milliseconds,
     }
-    why_exact = (f"No drift is tolerated: {evaluation.bound.reason}.",) if evaluation.bound.reason else ()
+    reason = evaluation.bound.reason if judged.bound is not None else None
+    why_exact = (f"No drift is tolerated: {reason}.",) if reason else ()
     message = " ".join((f"{summary(evaluation)}. {outcome.message}", *why_exact, *warnings))
     line = journal_line(_priority(outcome, judged, warnings), fields, message)
     data = {**fields, "changed": outcome.changed, "backup": outcome.backup, "mode": judged.mode, "msg": message}

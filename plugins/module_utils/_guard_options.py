@@ -11,7 +11,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from ._node.history import DIRECTORY
-from ._node.kubelet import KubeletOverrides
+from ._node.overrides import KubeletOverrides
 from ._request import Request
 
 DONE, REFUSED, ERROR = 0, 1, 2

@@ -20,6 +20,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._guard_options imp
     UsageError,
     hook_options,
 )
+from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import find_kubelet
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import NodeError
 
 TEXTFILES = "/var/lib/textfiles"
@@ -197,6 +198,14 @@ def test_what_is_remembered_of_the_start(unit: Unit) -> None:
     }  # fmt: skip
     assert record["judged"]["drift"] == {"0": -44 * MIB, "1": 44 * MIB}
     assert RECORDED[0] > 44 * MIB
+
+
+def test_the_unit_that_starts_is_the_one_that_is_judged(tmp_path: Path) -> None:
+    """A node that was moved to k3s, with the unit of its former kubelet still there."""
+    node = DriftedNode(tmp_path)
+    node.write("/etc/systemd/system/k3s.service", "[Service]\nExecStart=/usr/local/bin/k3s server\n")
+    for unit in ("kubelet.service", "k3s.service"):
+        assert find_kubelet(node.root, Options("run", unit=unit).request(unit=unit).overrides).unit == unit
 
 
 def test_hook_options() -> None:
