@@ -89,6 +89,7 @@ def test_only_the_kubelet_that_knows_the_gate_is_configured(nodes: t.Mapping[str
 
 def test_a_node_moves_over_once_its_kubelet_knows_the_gate(tmp_path: Path) -> None:
     node = ConfiguredNode(tmp_path / "node", STATIC)
+    node.tree.write("/usr/local/sbin/another", "")
     guarded = {"memmgr_guard_tolerance": "96Mi", "memmgr_drift_tolerance_when_unsupported": "guard"}
     (tmp_path / "inventory.json").write_text(inventory({"node": (node, {**KNOWS_NOT, **guarded})}))
     before = configure(tmp_path)
