@@ -93,6 +93,17 @@ def test_a_stop_on_request_is_no_attempt() -> None:
     assert ledger.boots == {"first_attempt": 1}
 
 
+def test_a_stop_on_request_later_in_the_boot_takes_no_attempt_away() -> None:
+    ledger = ended(began(Ledger(), start("a", 20)), "a", 90, clean=True)
+    ledger = ended(began(ledger, start("b", 100)), "b", 105, clean=True)
+    assert ledger.attempts == 1
+
+
+def test_a_boot_with_nothing_but_stops_on_request_is_not_counted() -> None:
+    ledger = ended(began(Ledger(), start("a", 20)), "a", 25, clean=True)
+    assert began(ledger, start("b", 20, NEXT_BOOT)).boots == {}
+
+
 def test_an_end_of_another_start_changes_nothing() -> None:
     ledger = began(Ledger(), start("a", 20))
     assert ended(ledger, "other", 90, clean=True) == ledger
