@@ -113,7 +113,7 @@ def _answer(options: Options, outcome: Outcome, judged: Judged, warnings: t.Sequ
         "verdict": judged.verdict,
         "will_start": judged.will_start,
         "unit": options.unit or outcome.decision.reading.kubelet.unit or "",
-        "findings": [one.code for one in evaluation.findings if one.severity != "info"],
+        "findings": list(dict.fromkeys(one.code for one in evaluation.findings if one.severity != "info")),
         "ms": milliseconds,
     }
     reason = evaluation.bound.reason if judged.bound is not None else None

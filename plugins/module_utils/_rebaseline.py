@@ -183,12 +183,11 @@ def _act(request: Request, first: Decision, plan: Plan) -> Outcome:
 
 
 def _asking_once(request: Request, first: Decision) -> Request:
-    """The same request, with the answers that the kubelet's binary gave."""
-    kubelet, overrides = first.reading.kubelet, request.overrides
+    """The same request, with the answers that the kubelet's binary gave, or did not give in time."""
+    kubelet = first.reading.kubelet
+    overrides = replace(request.overrides, known_feature_gates=tuple(sorted(kubelet.known_gates or ())))
     if kubelet.version is not None:
         overrides = replace(overrides, version=str(kubelet.version))
-    if kubelet.known_gates is not None:
-        overrides = replace(overrides, known_feature_gates=tuple(sorted(kubelet.known_gates)))
     return replace(request, overrides=overrides)
 
 
