@@ -57,8 +57,8 @@ options:
     description:
       - Says that no kubelet uses the files below O(host_root), where the node's C(/proc) is not to be seen there.
       - Counts for another O(host_root) than V(/) only, and not against a kubelet that is seen.
-      - With O(host_root) V(/) it counts in check mode only. There it means that the kubelet will have been stopped:
-        no warning of one that runs.
+      - With O(host_root) V(/) it counts in check mode only. There it means that the kubelet will have been stopped, so
+        that one that runs is no reason for a warning.
     type: bool
     default: false
   max_cumulative_drift:
