@@ -25,12 +25,12 @@ class ActionModule(ActionBase):
             {
                 "run_dir": {"type": "path", "required": True},
                 "result": {"type": "dict"},
-                "host": {"type": "str"},
+                "results": {"type": "dict"},
                 "hosts": {"type": "list", "elements": "str"},
             },
-            required_one_of=[["result", "hosts"]],
+            required_one_of=[["result", "results", "hosts"]],
         )
-        host = arguments["host"] or str((task_vars or {})["inventory_hostname"])
+        host = str((task_vars or {})["inventory_hostname"])
         try:
             result.update(write(Path(arguments["run_dir"]).absolute(), host, arguments))
         except ResultsError as error:
@@ -45,6 +45,14 @@ def write(run: Path, host: str, arguments: t.Mapping[str, t.Any]) -> t.Dict[str,
     if arguments["hosts"] is not None:
         written["changed"] = start_run(run, arguments["hosts"], time)
     if arguments["result"] is not None:
-        record = {"status": "failed", **arguments["result"], "time": time}
-        written.update(changed=True, path=str(append_record(run, host, record)))
+        written.update(changed=True, path=str(write_record(run, host, arguments["result"], time)))
+    if arguments["results"] is not None:
+        results = arguments["results"]
+        for name, result in results.items():
+            write_record(run, name, result, time)
+        written.update(changed=bool(results), summaries={name: one.get("summary") for name, one in results.items()})
     return written
+
+
+def write_record(run: Path, host: str, result: t.Mapping[str, t.Any], time: str) -> Path:
+    return append_record(run, host, {"status": "failed", **result, "time": time})

@@ -44,9 +44,9 @@ EXAMPLES = r"""
 - name: Keep the results of all hosts in one task
   kubenode.memory.memmgr_record:
     run_dir: memmgr-reports/before-the-upgrade
-    host: "{{ item }}"
-    result: "{{ hostvars[item].memmgr | default({}) | kubenode.memory.memmgr_result }}"
-  loop: "{{ ansible_play_hosts_all }}"
+    results: "{{ dict(ansible_play_hosts | zip(answers | map('kubenode.memory.memmgr_result'))) }}"
+  vars:
+    answers: "{{ ansible_play_hosts | map('extract', hostvars) | map(attribute='memmgr', default={}) }}"
   run_once: true
 """
 

@@ -14,6 +14,51 @@ from ._node.root import HostRoot
 from ._node.settings import guard_tolerance
 from ._request import Request
 
+# What `present_report` makes of such a node, but for its boot.
+_WITHOUT_KUBELET: t.Mapping[str, t.Any] = {
+    "verdict": "not_applicable",
+    "will_start": None,
+    "summary": "not_applicable: no_kubelet",
+    "findings": [
+        {
+            "code": "no_kubelet",
+            "severity": "info",
+            "message": "Nothing to judge: there is no kubelet on this node.",
+        }
+    ],
+    "kubelet_error": None,
+    "kubelet_errors": [],
+    "policy": "None",
+    "bound": {"bytes": 0, "source": "off", "reason": None, "kernel_image_bytes": None},
+    "drift_bytes": {},
+    "drift_total_bytes": 0,
+    "fit_margins": [],
+    "hints": [],
+    "state_file": {
+        "path": "/var/lib/kubelet/memory_manager_state",
+        "exists": False,
+        "format": None,
+        "policy": None,
+        "sha256": None,
+        "size": None,
+    },
+    "numa_nodes": [],
+    "groups": [],
+    "assignments": [],
+    "tolerance": {"value": "auto", "source": "default"},
+    "kubelet": {
+        "version": None,
+        "rules": "unknown",
+        "layout": "none",
+        "unit": None,
+        "config": None,
+        "config_dir": None,
+        "root_dir": "/var/lib/kubelet",
+        "node_name": None,
+        "running": False,
+    },
+}
+
 
 def answer(request: Request) -> t.Dict[str, t.Any]:
     """Judge a node.
@@ -33,53 +78,7 @@ def answer(request: Request) -> t.Dict[str, t.Any]:
 
 
 def without_kubelet(root: HostRoot) -> t.Dict[str, t.Any]:
-    """The answer of a node on which nothing is set and no kubelet is found, in the form of `present_report`."""
+    """The answer of a node on which nothing is set and no kubelet is found."""
     boot = read_boot_facts(root)
-    return {
-        "verdict": "not_applicable",
-        "will_start": None,
-        "summary": "not_applicable: no_kubelet",
-        "findings": [
-            {
-                "code": "no_kubelet",
-                "severity": "info",
-                "message": "Nothing to judge: there is no kubelet on this node.",
-            }
-        ],
-        "kubelet_error": None,
-        "kubelet_errors": [],
-        "policy": "None",
-        "bound": {"bytes": 0, "source": "off", "reason": None, "kernel_image_bytes": None},
-        "drift_bytes": {},
-        "drift_total_bytes": 0,
-        "fit_margins": [],
-        "hints": [],
-        "state_file": {
-            "path": "/var/lib/kubelet/memory_manager_state",
-            "exists": False,
-            "format": None,
-            "policy": None,
-            "sha256": None,
-            "size": None,
-        },
-        "numa_nodes": [],
-        "groups": [],
-        "assignments": [],
-        "tolerance": {"value": "auto", "source": "default"},
-        "kubelet": {
-            "version": None,
-            "rules": "unknown",
-            "layout": "none",
-            "unit": None,
-            "config": None,
-            "config_dir": None,
-            "root_dir": "/var/lib/kubelet",
-            "node_name": None,
-            "running": False,
-        },
-        "boot": {
-            "boot_id": boot.boot_id.value,
-            "kernel": boot.kernel_release.value,
-            "architecture": boot.architecture.value,
-        },
-    }
+    facts = {"boot_id": boot.boot_id, "kernel": boot.kernel_release, "architecture": boot.architecture}
+    return {**_WITHOUT_KUBELET, "boot": {name: fact.value for name, fact in facts.items()}}

@@ -28,9 +28,9 @@ options:
         V(unreachable)) where there is none.
       - C(host) and C(time) are added.
     type: dict
-  host:
-    description: The host whose result it is. The default is the host of the task.
-    type: str
+  results:
+    description: The results of several hosts, by their names, so that one task is enough for all of them.
+    type: dict
   hosts:
     description:
       - The hosts that the run is to reach, noted once in C(run.json). By it M(kubenode.memory.memmgr_report) knows the
@@ -77,9 +77,9 @@ EXAMPLES = r"""
 - name: Keep the results of all hosts in one task
   kubenode.memory.memmgr_record:
     run_dir: memmgr-reports/before-the-upgrade
-    host: "{{ item }}"
-    result: "{{ hostvars[item].memmgr_validate_result }}"
-  loop: "{{ ansible_play_hosts_all }}"
+    results: "{{ dict(ansible_play_hosts | zip(found)) }}"
+  vars:
+    found: "{{ ansible_play_hosts | map('extract', hostvars, 'memmgr_validate_result') }}"
   run_once: true
 
 - name: Keep what a step of my own found
@@ -106,4 +106,9 @@ path:
   returned: with O(result)
   type: str
   sample: /home/ops/memmgr-reports/before-the-upgrade/hosts/ran-muc-01.jsonl
+summaries:
+  description: C(summary) of each host.
+  returned: with O(results)
+  type: dict
+  sample: {"ran-muc-01": "match", "ran-muc-02": "tolerable: node 1 +8 KiB, bound 116.0 MiB"}
 """
