@@ -38,7 +38,7 @@ def main(
 
     def work() -> int:
         if is_hook:
-            from ._guard_hooks import HOOKS as hooks  # pylint: disable=import-outside-toplevel
+            from ._guard_hooks import HOOKS as hooks
 
             keep_code()
             answer = _answer_of(lambda: hooks[command](hook_options(arguments), environment, clock or Clock()), True)
@@ -66,8 +66,8 @@ def _answer_of(command: t.Callable[[], Answer], is_hook: bool) -> Answer:
 
 
 def _asked(arguments: t.Sequence[str]) -> Answer:
-    from ._guard_arguments import parse_arguments  # pylint: disable=import-outside-toplevel
-    from ._guard_commands import COMMANDS  # pylint: disable=import-outside-toplevel
+    from ._guard_arguments import parse_arguments
+    from ._guard_commands import COMMANDS
 
     options = parse_arguments(arguments)
     return COMMANDS[options.command](options)

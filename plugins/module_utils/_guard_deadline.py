@@ -38,7 +38,7 @@ def within_deadline(work: t.Callable[[], object], command: str, seconds: float =
         if os.WIFSIGNALED(status):
             _complain("error", command, f"the guard was ended by signal {os.WTERMSIG(status)}; look for an OOM kill.")
         return
-    import signal  # pylint: disable=import-outside-toplevel  # it makes classes of all signals, which takes its time
+    import signal  # it makes classes of all signals, which takes its time
 
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)

@@ -39,8 +39,8 @@ def main(digest: str) -> t.NoReturn:
     modules = Modules(os.path.abspath(sys.argv[0]), digest, read_compiled(DIRECTORY, digest))
     modules.install()
     try:
-        from ._guard import main as guard  # pylint: disable=import-outside-toplevel
-    except Exception as error:  # pylint: disable=broad-exception-caught
+        from ._guard import main as guard
+    except Exception as error:
         # Only a Python that lacks something. There is nothing that could be imported to say so.
         print(f"<4>kubenode-memory-guard: code=error msg={str(error)!r}", file=sys.stderr)
         sys.exit(0 if sys.argv[1:2] in (["run"], ["stopped"]) else 2)
@@ -110,8 +110,8 @@ class Modules:
         """Write what had to be compiled, where there is a directory for it; failing costs time only."""
         if len(self._compiled) == self._known or not os.path.isdir(DIRECTORY) or os.geteuid() != 0:
             return
-        from ._node.root import HostRoot, NodeError  # pylint: disable=import-outside-toplevel
-        from ._node.writer import Store  # pylint: disable=import-outside-toplevel
+        from ._node.root import HostRoot, NodeError
+        from ._node.writer import Store
 
         with contextlib.suppress(NodeError), Store(HostRoot(), 0) as store:
             store.write_file(FILE_NAME, self._header + marshal.dumps(self._compiled))

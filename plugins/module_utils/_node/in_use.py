@@ -70,7 +70,7 @@ def show_units(units: t.Sequence[str], command: t.Sequence[str] = SYSTEMCTL) -> 
     :raises ValueError: if it takes too long, or its answer is not one
     """
     # Not needed in a start of the kubelet's unit, where importing it would be a good part of what the guard costs.
-    import subprocess  # pylint: disable=import-outside-toplevel
+    import subprocess
 
     try:
         # The guard has no AnsibleModule whose run_command could be called.

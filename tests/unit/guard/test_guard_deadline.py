@@ -29,7 +29,7 @@ def test_work_in_time_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[
 
 def test_work_without_an_end_is_killed_with_its_children(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def work() -> None:
-        child = subprocess.Popen(["sleep", "600"])  # pylint: disable=consider-using-with
+        child = subprocess.Popen(["sleep", "600"])
         (tmp_path / "pids").write_text(f"{os.getpid()} {child.pid}")
         child.wait()
 
