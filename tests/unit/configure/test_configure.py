@@ -15,10 +15,8 @@ from configure_node import CONFIG, HEADER, STATIC, ConfiguredNode
 
 from ansible_collections.kubenode.memory.plugins.module_utils._configure import Wish, present_outcome
 from ansible_collections.kubenode.memory.plugins.module_utils._node.configuration_writer import Changed, replace_file
-from ansible_collections.kubenode.memory.plugins.module_utils._node.documents import parse_document
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import HostRoot, NodeError
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.configuration import merge_patch
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation_plan import Rule
 from ansible_collections.kubenode.memory.plugins.module_utils._preflight import validate
@@ -172,15 +170,6 @@ def test_an_audit_reports_a_drop_in_that_is_gone_and_a_record_that_is_none(tmp_p
     node.tree.write("/var/lib/kubenode-memory/configuration.json", "[]")
     codes = [one.code for one in validate(node.request).evaluation.findings]
     assert "settings_record_unreadable" in codes
-
-
-def test_with_patches_an_upgrade_keeps_the_settings(node: ConfiguredNode) -> None:
-    # The file is rewritten as kubeadm does it: from the cluster's copy, with the patch merged into it (RFC 7386).
-    node.set(**{HARD: "200Mi", MEMCG: True})
-    upgraded = merge_patch(parse_document("cluster", HEADER.encode()).value, json.loads(node.path(PATCH).read_text()))
-    node.config.write_text(json.dumps(upgraded))
-    assert not node.set(**{HARD: "200Mi", MEMCG: True}).decision.changed
-    assert len(upgraded["evictionHard"]) == 5
 
 
 def test_json_stays_json(tmp_path: Path) -> None:
