@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
+from http import HTTPStatus
 
 SECONDS = 20
 
@@ -22,28 +24,35 @@ def configz(api: t.Mapping[str, t.Any], node: str) -> t.Mapping[str, t.Any]:
     :raises NotAnswered: if the library is missing, or there is no such answer
     """
     try:
-        from kubernetes.client import ApiException
         from urllib3.exceptions import HTTPError
+
+        connection = _connection(api)
     except ImportError as error:
         raise NotAnswered(f"the Python library kubernetes is missing on the controller ({error})") from error
-    connection = _connection(api)
     try:
-        answer = connection.call_api(
-            f"/api/v1/nodes/{node}/proxy/configz",
-            "GET",
-            header_params={"Accept": "application/json"},
-            auth_settings=["BearerToken"],
-            response_type="object",
-            _return_http_data_only=True,
-            _request_timeout=SECONDS,
-        )
-    except ApiException as error:
-        raise NotAnswered(f"the API answers {error.status} {error.reason} for configz of node {node}") from error
+        status, text = _get(connection, f"/api/v1/nodes/{node}/proxy/configz")
     except (HTTPError, OSError) as error:
         raise NotAnswered(f"the API cannot be reached: {error}") from error
-    finally:
-        connection.close()
-    found = answer.get("kubeletconfig") if isinstance(answer, dict) else None
+    if status != HTTPStatus.OK:
+        raise NotAnswered(f"the API answers {status} for configz of node {node}: {text[:200]}")
+    return _configuration(text, node)
+
+
+def _get(connection: t.Any, path: str) -> t.Tuple[int, str]:
+    """(status, text), through the library's own pool: the calls above it differ from release to release."""
+    settings = connection.configuration
+    token = settings.auth_settings().get("BearerToken")
+    headers = {"Accept": "application/json", **({token["key"]: token["value"]} if token else {})}
+    pool = connection.rest_client.pool_manager
+    answer = pool.request("GET", settings.host.rstrip("/") + path, headers=headers, timeout=SECONDS, retries=1)
+    return answer.status, answer.data.decode("utf-8", "replace")
+
+
+def _configuration(text: str, node: str) -> t.Mapping[str, t.Any]:
+    try:
+        found = json.loads(text)["kubeletconfig"]
+    except (ValueError, KeyError, TypeError):
+        found = None
     if not isinstance(found, dict):
         raise NotAnswered(f"the API's answer for configz of node {node} is no configuration of a kubelet")
     return found
