@@ -443,21 +443,12 @@ def _read_v2(value: t.Any) -> Loaded:
 
 
 def _read_v2_stale(value: t.Any) -> Loaded:
-    """1.36 with the gate on: what the failed V2 reading left stays where the V1 reading has nothing."""
+    """1.36 with the gate on: pod entries, of which the V1 reading knows nothing, stay from the failed V2 reading."""
     document = _decode(value, "state.MemoryManagerCheckpointV2", _V2_FIELDS)
     if document.error is None and state_checksum(document.state, V2) == document.checksum:
         return Loaded(document.state, V2)
     state = _read_v1(value, "MemoryManagerCheckpointV1", True)
-    left = document.state
-    return Loaded(
-        MemoryManagerState(
-            state.policy_name or left.policy_name,
-            left.machine_state if state.machine_state is None else state.machine_state,
-            left.entries if state.entries is None else state.entries,
-            left.pod_entries,
-        ),
-        V1,
-    )
+    return Loaded(replace(state, pod_entries=document.state.pod_entries), V1)
 
 
 def _read_v1(value: t.Any, go_type: str, zero_is_valid: bool) -> MemoryManagerState:

@@ -30,7 +30,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint
 )
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.plain import read_plain
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.release import Release, parse_release
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MemoryManagerState
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import Block, MemoryManagerState
 
 VECTORS = rows("checkpoint.jsonl")
 NEWEST = Release(1, 37, 2)
@@ -132,6 +132,12 @@ def test_first_file_of_a_fresh_node(state: MemoryManagerState, fmt: str, text: s
     assert encode(state, fmt) == text
 
 
+def test_without_the_gate_no_entries_of_pods_are_written() -> None:
+    state = MemoryManagerState("Static", pod_entries={"pod1": (Block((0,), "memory", 1),)})
+    assert encode(state, V3) == encode(MemoryManagerState("Static"), V3)
+    assert "podEntries" in encode(state, V3, pod_level=True)
+
+
 @pytest.mark.parametrize(
     ("data", "code"),
     [
@@ -149,6 +155,28 @@ def test_code_of_a_refusal(data: bytes, code: str) -> None:
     with pytest.raises(CheckpointError) as error:
         load(data, NEWEST, False, "Static")
     assert error.value.code == code
+
+
+def test_a_type_error_in_the_data_of_v3() -> None:
+    data = '{"policyName":1,"machineState":{}}'
+    text = json.dumps({"policyName": "Static", "data": data, "dataChecksum": data_checksum(data)})
+    with pytest.raises(CheckpointError) as error:
+        load(text.encode(), NEWEST, False, "Static")
+    assert error.value.cause == (
+        "could not load v3 checkpoint: failed to deserialize memory manager checkpoint data: json: cannot unmarshal "
+        "number into Go struct field MemoryManagerCheckpointData.policyName of type string"
+    )
+
+
+@pytest.mark.parametrize(("text", "where"), [('{"a":', "line 1"), ('{"data":"{","dataChecksum":1}', "data, line 1")])
+def test_where_a_syntax_error_is(text: str, where: str) -> None:
+    with pytest.raises(CheckpointError) as error:
+        load(text.encode(), NEWEST, False, "Static")
+    assert error.value.where.startswith(where)
+
+
+def test_the_short_cut_is_taken_for_a_plain_file() -> None:
+    assert checkpoint._read_plain_v3(EXAMPLE) == checkpoint._read_v3(EXAMPLE.encode())
 
 
 @pytest.mark.parametrize("tail", ['"x","dataChecksum":', "1.5", "-1", ""])

@@ -122,6 +122,10 @@ def test_orders_only_where_the_order_matters(
     assert (len(found.replays), found.exhaustive) == (outcomes, True)
 
 
+def test_by_default_free_and_reserved_count_as_sums() -> None:
+    assert len(replay_outcomes(defaults(TWO), units(block([0, 1], 1), block([1, 0], 1))).replays) == 1
+
+
 @pytest.mark.parametrize(
     ("pod_count", "containers", "exhaustive"), [(6, 1, True), (7, 1, False), (1, 6, True), (4, 3, False)]
 )

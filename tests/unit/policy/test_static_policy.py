@@ -64,7 +64,13 @@ def test_drift_and_bound(bound: int, verdict: str, errors: t.Tuple[str, ...]) ->
 def test_a_good_start_leaves_the_recorded_state() -> None:
     state = recorded(TWO, block([1, 0], 10))
     judgement = judge(state, defaults(TWO), BOUND)
-    assert (judgement.verdict, judgement.machine_state) == (MATCH, state.nodes)
+    assert (judgement.verdict, judgement.machine_state, judgement.filled_in) == (MATCH, state.nodes, False)
+
+
+@pytest.mark.parametrize(("gate", "verdict"), [({}, MATCH), ({"pod_level": True}, REFUSE)])
+def test_what_is_recorded_for_whole_pods_counts_with_the_gate_only(gate: t.Dict[str, bool], verdict: str) -> None:
+    state = replace(recorded(TWO, block([0], 10)), pod_entries={"pod1": (block([9], 1),)})
+    assert judge(state, defaults(TWO), 0, **gate).verdict == verdict
 
 
 def test_the_rebaselined_state_is_the_replayed_one_with_cells_ascending() -> None:
