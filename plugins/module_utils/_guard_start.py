@@ -11,6 +11,7 @@ the only one that is compiled each time: it is short, and imports nothing that i
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import dataclasses
 import gc
@@ -27,6 +28,7 @@ DIRECTORY = "/var/lib/kubenode-memory"
 FILE_NAME = "guard.bytecode"
 
 _PACKAGE = __name__.rpartition(".")[0]
+_CHECKSUM_SIZE = 4
 _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Compiled = t.Dict[str, t.Tuple[bool, bytes]]
@@ -114,7 +116,13 @@ class Modules:
         from ._node.writer import Store
 
         with contextlib.suppress(NodeError), Store(HostRoot(), 0) as store:
-            store.write_file(FILE_NAME, self._header + marshal.dumps(self._compiled))
+            body = marshal.dumps(self._compiled)
+            store.write_file(FILE_NAME, self._header + _checksum(body) + body)
+
+
+def _checksum(body: bytes) -> bytes:
+    """The file is not written durably: what a loss of power has left of it must not be run."""
+    return binascii.crc32(body).to_bytes(_CHECKSUM_SIZE, "big")
 
 
 def _header(digest: str) -> bytes:
@@ -126,9 +134,10 @@ def read_compiled(directory: str, digest: str) -> Compiled:
     header = _header(digest)
     try:
         content = _read_safely(directory)
-        if not content.startswith(header):
+        body = content[len(header) + _CHECKSUM_SIZE :]
+        if not content.startswith(header + _checksum(body)):
             return {}
-        compiled: Compiled = marshal.loads(content[len(header) :])
+        compiled: Compiled = marshal.loads(body)
     except (OSError, ValueError, EOFError, TypeError):
         return {}
     return compiled

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import binascii
 import json
 import os
 import typing as t
@@ -15,6 +16,8 @@ from rebaseline.node import BOUND, MIB, OURS
 
 from .sandbox import GUARD, PYTHONS, TEXTFILES, Sandbox, pythons
 
+HEADER = 4 + 64
+"""Python's magic number, and the digest of the code; then there is a checksum."""
 BYTECODE = OURS[1:] + "/guard.bytecode"
 FOUND = pythons()
 
@@ -66,17 +69,21 @@ def test_compiled_code_is_used_and_never_needed(node: Sandbox) -> None:
     kept = (node.base / BYTECODE).read_bytes()
     node.start()
     assert (node.base / BYTECODE).read_bytes() == kept
-    (node.base / BYTECODE).write_bytes(kept[:2000])
-    assert code_of(node.start().stderr) == "match"
-    assert (node.base / BYTECODE).read_bytes()[:68] == kept[:68]
+    middle = len(kept) // 2
+    for torn in (kept[:2000], kept[:middle] + bytes(4096) + kept[middle + 4096 :]):
+        (node.base / BYTECODE).write_bytes(torn)
+        assert code_of(node.start().stderr) == "match"
+        assert (node.base / BYTECODE).read_bytes()[:HEADER] == kept[:HEADER]
 
 
 def test_compiled_code_of_others_is_not_run(node: Sandbox) -> None:
     """Whoever may write the file could have root run it."""
     node.start()
     file = node.base / BYTECODE
-    evil = file.read_bytes().replace(b"there is nothing to do", b"it was changed by us!!")
-    assert evil != file.read_bytes()
+    kept = file.read_bytes()
+    body = kept[HEADER + 4 :].replace(b"there is nothing to do", b"it was changed by us!!")
+    evil = kept[:HEADER] + binascii.crc32(body).to_bytes(4, "big") + body
+    assert evil != kept
     file.write_bytes(evil)
     assert "it was changed by us!!" in node.start().stderr
     file.chmod(0o620)
