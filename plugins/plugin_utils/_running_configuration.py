@@ -67,7 +67,9 @@ def _plain(field: str, value: t.Any) -> t.Any:
     if field == "reservedMemory":
         entries = ((entry.get("numaNode", 0), entry.get("limits") or {}) for entry in value or [])
         return sorted((node, name, _bytes(text)) for node, limits in entries for name, text in limits.items())
-    if value is None or value is False or value == "":
+    if isinstance(value, dict) and value:
+        return {key: _plain("", item) for key, item in value.items()}
+    if not value:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

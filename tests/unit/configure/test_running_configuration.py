@@ -72,6 +72,8 @@ def test_no_configuration_in_the_log(log: str) -> None:
             {"reservedMemory": [{"limits": {"memory": "512Mi"}}, {"numaNode": 1, "limits": {"memory": "1Gi"}}]},
         ),
         ("reservedMemory", [], {}),
+        ("evictionHard", {"a": "1", "b": "2"}, {"evictionHard": {"b": 2, "a": "1"}}),
+        ("evictionSoft", {}, {}),
     ],
 )
 def test_equal(field: str, value: t.Any, running: t.Mapping[str, t.Any]) -> None:
@@ -86,6 +88,8 @@ def test_equal(field: str, value: t.Any, running: t.Mapping[str, t.Any]) -> None
         ("evictionHard.memory.available", None, RUNNING),
         ("kernelMemcgNotification", False, RUNNING),
         ("featureGates.X", False, {"featureGates": {"X": True}}),
+        ("evictionHard", {}, RUNNING),
+        ("evictionHard", {"memory.available": "1"}, RUNNING),
         ("reservedMemory", RESERVED, {"reservedMemory": RESERVED[:1]}),
         ("reservedMemory", [{"numaNode": 0, "limits": {"memory": "lots"}}], {}),
     ],
