@@ -20,6 +20,12 @@ from . import nodes
 ROOT = nodes.HERE.parents[1]
 LOGS = ROOT / ".work/logs/systemd"
 SECONDS = 1200
+IN_CONTAINERS = {
+    "ansible_connection": "containers.podman.podman",
+    "ansible_podman_extra_args": " ".join(nodes.PODMAN[1:]),
+    "ansible_python_interpreter": "/usr/bin/python3",
+    "memmgr_become": False,
+}
 ENVIRONMENT = {
     "ANSIBLE_NOCOLOR": "1",
     "ANSIBLE_PIPELINING": "1",
@@ -61,7 +67,7 @@ class Controller:
     path: str = ""
 
     def playbook(self, name: str, *arguments: str, **variables: t.Any) -> Run:
-        """Run a playbook of the collection, or a file of this directory."""
+        """Run a playbook of the collection, or a file: of this directory, or with its whole path."""
         number = len(list(self.directory.glob("run-*")))
         report = self.directory / f"run-{number}"
         report.mkdir()
@@ -86,7 +92,7 @@ class Controller:
             check=False,
         )
         LOGS.mkdir(parents=True, exist_ok=True)
-        (LOGS / f"{self.directory.name}-{number}-{name}.txt").write_text(done.stdout)
+        (LOGS / f"{self.directory.name}-{number}-{pathlib.Path(name).name}.txt").write_text(done.stdout)
         return Run(done.returncode, done.stdout, report)
 
 
@@ -95,16 +101,20 @@ def write_inventory(directory: pathlib.Path, hosts: t.Mapping[str, t.Mapping[str
     (directory / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": shared}}))
 
 
+def collections_path() -> str:
+    """Where the collections are that the tests need beside this one."""
+    command = [str(nodes.HERE / "collections.sh")]
+    env = {**os.environ, "PYTHON": sys.executable}
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
 def for_containers(directory: pathlib.Path, server: api.Api, workers: t.Sequence[nodes.Node]) -> Controller:
     """A controller that reaches the nodes through podman, and the API as memmgr_api says."""
     hosts = {worker.name: {"memmgr_node_name": worker.named} for worker in workers}
     write_inventory(
         directory,
         hosts,
-        ansible_connection="containers.podman.podman",
-        ansible_podman_extra_args=" ".join(nodes.PODMAN[1:]),
-        ansible_python_interpreter="/usr/bin/python3",
-        memmgr_become=False,
+        **IN_CONTAINERS,
         memmgr_api={
             "host": f"https://127.0.0.1:{server.port}",
             "api_key": api.TOKEN,
@@ -113,11 +123,4 @@ def for_containers(directory: pathlib.Path, server: api.Api, workers: t.Sequence
         kubelet_restart_stable_seconds=5,
         kubelet_restart_timeout=60,
     )
-    collections = subprocess.run(
-        [str(nodes.HERE / "collections.sh")],
-        env={**os.environ, "PYTHON": sys.executable},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return Controller(directory, collections.stdout.strip())
+    return Controller(directory, collections_path())
