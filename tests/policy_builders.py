@@ -9,12 +9,7 @@ import typing as t
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import V3, encode
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.configuration import MemoryReservation
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import (
-    Evaluation,
-    StateFile,
-    Subject,
-    evaluate,
-)
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import Evaluation, evaluate
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine import (
     HugePagesInfo,
     MachineInfo,
@@ -32,6 +27,7 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.state impo
     MemoryManagerState,
     assignment_units,
 )
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.subject import StateFile, Subject
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance import parse_tolerance
 
 KIB = 1024

@@ -17,7 +17,8 @@ from ._node.boot import read_boot_facts
 from ._node.history import present_record, read_history
 from ._node.root import HostRoot
 from ._node.settings import switched_off_by
-from ._policy.evaluation import UNREADABLE, tolerates_by_itself
+from ._policy.configuration_findings import tolerates_by_itself
+from ._policy.evaluation import UNREADABLE
 from ._policy.history import BootRecord
 from ._policy.starts import Ledger, Start
 from ._policy.static_policy import REFUSE

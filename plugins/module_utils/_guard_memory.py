@@ -14,10 +14,12 @@ from ._node.guard_record import FILE_NAME, guard_record_text, read_guard_record
 from ._node.root import HostRoot, NodeError
 from ._node.textfile import write_textfile
 from ._node.writer import Store
-from ._policy.evaluation import NOT_APPLICABLE, STATIC, VERDICTS, Evaluation, tolerates_by_itself
+from ._policy.configuration_findings import tolerates_by_itself
+from ._policy.evaluation import NOT_APPLICABLE, VERDICTS, Evaluation
 from ._policy.guard_metrics import GUARD, OBSERVE, GuardMetrics, Judged, metrics_text
 from ._policy.history import Records, cumulative_drift, machine_totals, recorded_totals
 from ._policy.starts import Ledger
+from ._policy.subject import STATIC
 from ._preflight import Report
 
 Change = t.Callable[[GuardMetrics], GuardMetrics]

@@ -14,11 +14,12 @@ import binascii
 import typing as t
 
 from ._policy.configuration import MemoryReservation
-from ._policy.evaluation import StateFile, Subject, evaluate
+from ._policy.evaluation import evaluate
 from ._policy.machine import HugePagesInfo, MachineInfo, NumaNode
 from ._policy.quantity import parse_quantity
 from ._policy.release import parse_release
 from ._policy.reservation import ResourceList
+from ._policy.subject import StateFile, Subject
 from ._preflight import parse_argument
 from ._present_report import present, present_machine_state
 from ._request import InputError

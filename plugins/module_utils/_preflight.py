@@ -30,15 +30,8 @@ from ._policy.configuration import (
     KubeletConfiguration,
     effective_configuration,
 )
-from ._policy.evaluation import (
-    NOT_APPLICABLE,
-    STATIC,
-    Evaluation,
-    StateFile,
-    Subject,
-    evaluate,
-    fault_finding,
-)
+from ._policy.configuration_findings import fault_finding
+from ._policy.evaluation import NOT_APPLICABLE, Evaluation, evaluate
 from ._policy.findings import Finding, info, warning
 from ._policy.hints import BootContext
 from ._policy.history import (
@@ -59,6 +52,7 @@ from ._policy.reservation import (
     static_validation,
 )
 from ._policy.static_policy import MATCH, TOLERABLE
+from ._policy.subject import STATIC, StateFile, Subject
 from ._policy.tolerance import OPTION, ToleranceError, ToleranceSetting, derive_bound, parse_tolerance
 from ._request import InputError, Request
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import typing as t
 
-from ._policy.evaluation import NOT_APPLICABLE, Evaluation, Subject
+from ._policy.evaluation import NOT_APPLICABLE, Evaluation
 from ._policy.findings import Finding
 from ._policy.machine import NumaNode
 from ._policy.state import MachineState, MemoryManagerState
 from ._policy.static_policy import REFUSE
+from ._policy.subject import Subject
 from ._policy.units import mebibytes
 from ._preflight import Report
 

@@ -24,7 +24,8 @@ from ._node.in_use import Units, Usage, find_usage
 from ._node.pods import guaranteed_pods
 from ._node.root import NodeError
 from ._node.writer import Busy, Identity, NotDurable, StateDirectory, Store, WriteError
-from ._policy.evaluation import UNREADABLE, Evaluation, Subject, evaluate, tolerates_by_itself
+from ._policy.configuration_findings import tolerates_by_itself
+from ._policy.evaluation import UNREADABLE, Evaluation, evaluate
 from ._policy.findings import INFO
 from ._policy.history import (
     BootRecord,
@@ -41,6 +42,7 @@ from ._policy.quantity import QuantityError, parse_quantity
 from ._policy.rewrite import Rewrite, RewriteRefused, as_it_is, assigned_containers, rebaseline
 from ._policy.state import MachineState
 from ._policy.static_policy import REFUSE, TOLERABLE
+from ._policy.subject import Subject
 from ._preflight import NodeReading, Report, distance_to_first_baseline, judge_reading, read_node, with_pod_names
 from ._request import InputError, Request
 

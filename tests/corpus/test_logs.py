@@ -14,10 +14,10 @@ from corpus_captures import CORPUS, each, needs_corpus
 from policy_builders import GIB, MIB, judged, machine, recorded, subject
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.configuration import MemoryReservation
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import StateFile, Subject
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.quantity import parse_quantity
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.release import Release
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MemoryManagerState
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.subject import StateFile, Subject
 
 pytestmark = needs_corpus
 

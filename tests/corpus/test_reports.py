@@ -17,9 +17,9 @@ from corpus_captures import CORPUS, needs_corpus
 from policy_builders import GIB, MIB, block, codes, judged, machine, pods, recorded, subject
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import V1, V2, encode
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import StateFile, Subject
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.release import Release
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MemoryManagerState, NumaNodeState
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.subject import StateFile, Subject
 
 pytestmark = needs_corpus
 

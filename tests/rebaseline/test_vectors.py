@@ -20,10 +20,11 @@ from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint
     encode,
     read,
 )
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import Subject, evaluate
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import evaluate
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.release import Release
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.rewrite import Rewrite, RewriteRefused, rebaseline
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MachineState
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.subject import Subject
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.tolerance import ToleranceSetting, parse_tolerance
 from ansible_collections.kubenode.memory.plugins.module_utils._present_report import present_machine_state
 

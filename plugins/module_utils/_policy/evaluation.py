@@ -11,73 +11,33 @@ from dataclasses import dataclass, field, replace
 
 from . import feature_gates
 from .checkpoint import NIL_DEREFERENCE, CheckpointError, Loaded, load
-from .configuration import MemoryReservation
+from .configuration_findings import (
+    gate_findings,
+    kubelet_tolerance,
+    option_policy_findings,
+    policy_findings,
+    release_findings,
+    reservation_findings,
+)
 from .explain import bound_findings, inconsistent_free, judgement_findings, margin_findings
 from .findings import Finding, info, stops_start, warning
 from .fit import FitMargin, fit_margins
 from .hints import BootContext, Hint, hints, interrupted_write
-from .kernel_image import KernelImageUnavailable, crash_kernel_ranges, derive_kernel_image, trusted_kernel_image
-from .machine import MachineInfo
+from .kernel_image import KernelImageUnavailable, crash_kernel_ranges, trusted_kernel_image
 from .machine_state import default_machine_state
-from .release import NEWEST, OLDEST, Release
-from .reservation import ReservationFault, ResourceList, reservation_faults, system_reserved
+from .release import NEWEST, Release
+from .reservation import ReservationFault, system_reserved
 from .state import MachineState, MemoryManagerState
 from .static_policy import MATCH, REFUSE, TOLERABLE, Judgement, Outcome, judge
-from .tolerance import GATE, OPTION, Bound, ToleranceError, ToleranceSetting, derive_bound, drift, parse_tolerance
+from .subject import NONE, STATIC, Subject
+from .tolerance import Bound, ToleranceSetting, derive_bound, drift
 
 UNREADABLE = "unreadable"
 ABSENT = "absent"
 NOT_APPLICABLE = "not_applicable"
 VERDICTS = (MATCH, TOLERABLE, REFUSE, UNREADABLE, ABSENT, NOT_APPLICABLE)
 
-STATIC = "Static"
-NONE = "None"
 _UNKNOWN_RELEASES = (Release(1, 34), Release(1, 36), Release(1, 37))
-
-
-@dataclass(frozen=True)
-class StateFile:
-    """The state file: its path as the kubelet names it, and its bytes; None where there is no file."""
-
-    path: str
-    content: t.Optional[bytes] = None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """Everything that a judgement is made of.
-
-    `reservation` is what Node Allocatable reserves; None where the configuration does not let it be computed.
-    `findings` are those that reading the node and its configuration gave already. `iomem` is the text of /proc/iomem,
-    None where `iomem_reason` says why it could not be read. `listed_gates` are those of `kubelet --help`.
-    """
-
-    machine: MachineInfo
-    state_file: StateFile
-    policy: str = NONE
-    release: t.Optional[Release] = None
-    reserved_memory: t.Tuple[MemoryReservation, ...] = ()
-    reservation: t.Optional[ResourceList] = None
-    policy_options: t.Mapping[str, str] = field(default_factory=dict)
-    feature_gates: t.Mapping[str, bool] = field(default_factory=dict)
-    overridden_gates: t.Mapping[str, bool] = field(default_factory=dict)
-    gate_sources: t.Mapping[str, str] = field(default_factory=dict)
-    listed_gates: t.Optional[t.FrozenSet[str]] = None
-    iomem: t.Optional[str] = None
-    iomem_reason: str = ""
-    memory_block_size: t.Optional[int] = None
-    kernel_release: t.Optional[str] = None
-    context: BootContext = field(default_factory=BootContext)
-    findings: t.Tuple[Finding, ...] = ()
-
-    @property
-    def rules(self) -> Release:
-        """The release whose rules are used where the kubelet's is not known."""
-        return self.release or Release(*NEWEST)
-
-    @property
-    def pod_level(self) -> bool:
-        return feature_gates.is_enabled(self.rules, self.feature_gates, feature_gates.POD_LEVEL_RESOURCE_MANAGERS)
 
 
 @dataclass(frozen=True)
@@ -110,13 +70,13 @@ class Evaluation:
 def evaluate(subject: Subject, setting: ToleranceSetting) -> Evaluation:
     """Judge a node: `verdict` with the tolerance `setting`, `will_start` with what the kubelet itself will do."""
     bound = derive_bound(setting, subject.iomem, subject.iomem_reason)
-    kubelet_bound, option_findings = _kubelet_tolerance(subject)
+    kubelet_bound, option_findings = kubelet_tolerance(subject)
     # In the order in which a start meets them.
-    before_state = _gate_findings(subject) + subject.findings + _policy_findings(subject)
-    reservation_findings, faults = _reservation_findings(subject)
-    before_state += _option_policy_findings(subject) + reservation_findings + option_findings
+    before_state = gate_findings(subject) + subject.findings + policy_findings(subject)
+    about_reservation, faults = reservation_findings(subject)
+    before_state += option_policy_findings(subject) + about_reservation + option_findings
     base = Evaluation(NOT_APPLICABLE, True, bound=bound, kubelet_bound=kubelet_bound)
-    base = replace(base, findings=_release_findings(subject) + before_state)
+    base = replace(base, findings=release_findings(subject) + before_state)
     evaluation = _evaluate_state(subject, base, bool(faults))
     return _with_configuration(evaluation, before_state, faults)
 
@@ -265,9 +225,6 @@ def _pod_entries_finding(subject: Subject, loaded: Loaded) -> t.Tuple[Finding, .
     )
 
 
-# --- configuration ---------------------------------------------------------------------------------------------------
-
-
 def _with_configuration(
     evaluation: Evaluation, before_state: t.Tuple[Finding, ...], faults: t.Sequence[ReservationFault]
 ) -> Evaluation:
@@ -283,167 +240,4 @@ def _with_configuration(
         will_start=False,
         kubelet_errors=errors + evaluation.kubelet_errors,
         machine_state_after=None,
-    )
-
-
-def _release_findings(subject: Subject) -> t.Tuple[Finding, ...]:
-    release = subject.release
-    if release is None:
-        return (
-            warning(
-                "version_unknown",
-                "The kubelet's version is not known; the file counts as readable only if 1.34, 1.36 and 1.37 all read "
-                "it. Pass kubelet_version.",
-                field="kubelet_version",
-            ),
-        )
-    if release.proof == "source":
-        return (
-            info(
-                "release_unproven",
-                f"The rules for kubelet {release} come from its source; they were not compared with the binary.",
-            ),
-        )
-    if release.series > NEWEST or release.series < OLDEST:
-        return (
-            warning(
-                "release_unknown",
-                f"Kubelet {release} is outside {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}, whose rules are "
-                "known; those of the nearest are used.",
-                field="kubelet_version",
-            ),
-        )
-    return ()
-
-
-def _gate_findings(subject: Subject) -> t.Tuple[Finding, ...]:
-    return tuple(
-        feature_gates.gate_findings(
-            subject.rules, subject.feature_gates, subject.gate_sources, subject.listed_gates, subject.overridden_gates
-        )
-    )
-
-
-def _policy_findings(subject: Subject) -> t.Tuple[Finding, ...]:
-    policy = subject.policy
-    if policy in (NONE, STATIC):
-        return ()
-    where = {"field": "memoryManagerPolicy", "found": policy, "path": subject.gate_sources.get("memoryManagerPolicy")}
-    if policy == "BestEffort" and subject.rules.at_least(1, 32):
-        text = 'policy "BestEffort" is not available for platform "linux"'
-        message = "memoryManagerPolicy BestEffort exists on Windows only. Set Static or None."
-        return (stops_start("policy_unavailable", message, kubelet_error=text, **where),)
-    message = f"memoryManagerPolicy is {policy!r}; the kubelet knows Static and None, spelt just so."
-    return (stops_start("policy_unknown", message, kubelet_error=f'unknown policy: "{policy}"', **where),)
-
-
-def _option_policy_findings(subject: Subject) -> t.Tuple[Finding, ...]:
-    """Options with a policy that has none (semantics 5.5); only kubelets that know the gate look at options."""
-    if subject.policy == STATIC or not subject.policy_options or not _knows_drift_gate(subject):
-        return ()
-    text = 'policy "{0}" does not support policy options map[{1}]'.format(
-        subject.policy, " ".join("{0}:{1}".format(*item) for item in sorted(subject.policy_options.items()))
-    )
-    message = (
-        f"memoryManagerPolicyOptions needs memoryManagerPolicy Static, it is {subject.policy}. Remove the options."
-    )
-    return (stops_start("option_policy", message, field="memoryManagerPolicyOptions", kubelet_error=text),)
-
-
-def _knows_drift_gate(subject: Subject) -> bool:
-    return feature_gates.knows_gate(subject.rules, GATE, subject.listed_gates) is True
-
-
-def tolerates_by_itself(subject: Subject) -> bool:
-    """Whether the installed kubelet has KEP-6232's gate and option: then drift is its own matter (design, 6)."""
-    return (
-        subject.policy == STATIC
-        and OPTION in subject.policy_options
-        and _knows_drift_gate(subject)
-        and not _option_findings(subject)
-    )
-
-
-def _kubelet_tolerance(subject: Subject) -> t.Tuple[int, t.Tuple[Finding, ...]]:
-    """(the bound that the installed kubelet itself applies, findings about gate and option)"""
-    options = subject.policy_options
-    if not _knows_drift_gate(subject):
-        return 0, (_option_ignored(subject),) if options else ()
-    findings = _option_findings(subject)
-    if findings or subject.policy != STATIC or OPTION not in options:
-        return 0, findings
-    setting = parse_tolerance(options[OPTION])
-    if not setting.is_auto:
-        return setting.quantity or 0, ()
-    try:
-        # The kubelet trusts a partly hidden image; this predicts the kubelet.
-        return (derive_kernel_image(subject.iomem).bound if subject.iomem is not None else 0), ()
-    except KernelImageUnavailable:
-        return 0, ()
-
-
-def _option_ignored(subject: Subject) -> Finding:
-    return warning(
-        "option_ignored",
-        f"memoryManagerPolicyOptions is set, but kubelet {subject.rules} does not know the field and ignores it "
-        "without a word: no drift is tolerated. The guard gives this kubelet the same behaviour (playbook "
-        "install_guard).",
-        field="memoryManagerPolicyOptions",
-    )
-
-
-def _option_findings(subject: Subject) -> t.Tuple[Finding, ...]:
-    options, field_name = subject.policy_options, "memoryManagerPolicyOptions"
-    if not options or subject.policy != STATIC:
-        return ()
-    gates = subject.feature_gates
-    if not gates.get(GATE, gates.get("AllAlpha", False)):
-        text = f'memory manager policy option "{sorted(options)[0]}" requires the {GATE} feature gate'
-        message = f"memoryManagerPolicyOptions is set without the feature gate {GATE}. Set both, or neither."
-        return (stops_start("option_without_gate", message, field=field_name, kubelet_error=text),)
-    found = []
-    for name, value in sorted(options.items()):
-        if name != OPTION:
-            text = f'unknown Memory Manager Policy option: "{name}"'
-            message = f"memoryManagerPolicyOptions has the unknown option {name}. Remove it."
-            found.append(stops_start("option_unknown", message, field=field_name, found=name, kubelet_error=text))
-            continue
-        try:
-            parse_tolerance(value)
-        except ToleranceError as error:
-            message = f"{OPTION} is {value!r}; it takes auto, off or a quantity such as 128Mi."
-            found.append(
-                stops_start("option_invalid", message, field=field_name, found=value, kubelet_error=str(error))
-            )
-    return tuple(found)
-
-
-def _reservation_findings(subject: Subject) -> t.Tuple[t.Tuple[Finding, ...], t.Tuple[ReservationFault, ...]]:
-    if subject.policy != STATIC or subject.reservation is None:
-        return (), ()
-    faults = tuple(reservation_faults(subject.machine, subject.reservation, subject.reserved_memory))
-    return tuple(fault_finding(fault) for fault in faults), faults
-
-
-def fault_finding(fault: ReservationFault) -> Finding:
-    """A reservation fault as a finding."""
-    steps = {
-        "reserved_memory_sum": "Make reservedMemory add up to kubeReserved + systemReserved + evictionHard",
-        "reserved_memory_not_int64": f"Write it as a whole number of a smaller unit, such as {fault.expected}",
-        "reserved_memory_unknown_node": "Remove the entry, or find out where the node went",
-        "reserved_memory_missing": "Static needs reservedMemory; give it the node's reservation",
-    }
-    where = "" if fault.numa_node is None else f" of NUMA node {fault.numa_node}"
-    what = "" if fault.resource is None else f" {fault.resource}"
-    return stops_start(
-        fault.code,
-        "{0}{1}{2}: {3}. {4}.".format(
-            fault.field, what, where, fault.kubelet_error, steps.get(fault.code, "Correct the value")
-        ),
-        numa_node=fault.numa_node,
-        resource=fault.resource,
-        field=fault.field,
-        found=fault.found,
-        expected=fault.expected,
-        kubelet_error=fault.kubelet_error,
     )

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from .configuration import EffectiveConfiguration
 from .decode import go_quote
 from .document_edit import Edit, is_same
-from .evaluation import STATIC, Evaluation, Subject
+from .evaluation import Evaluation
 from .feature_gates import knows_gate
 from .findings import Finding, stops_start, warning
 from .kubelet_start import eviction_findings
 from .memory_settings import field_of, value_in_force
+from .subject import STATIC, Subject
 from .tolerance import GATE
 
 OPTIONS = "memoryManagerPolicyOptions"

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from . import gojson
 from .checkpoint import CheckpointError, encode, load
-from .evaluation import Evaluation, Subject, evaluate
+from .evaluation import Evaluation, evaluate
 from .release import NEWEST, Release
 from .state import MemoryManagerState
 from .static_policy import MATCH, TOLERABLE
+from .subject import Subject
 from .tolerance import ToleranceSetting
 
 

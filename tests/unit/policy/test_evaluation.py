@@ -13,16 +13,12 @@ from policy_builders import GIB, KERNEL, MIB, block, codes, defaults, judged, ma
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import V1, V2, V3, encode
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.configuration import MemoryReservation
-from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import (
-    VERDICTS,
-    Evaluation,
-    StateFile,
-    Subject,
-)
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.evaluation import VERDICTS, Evaluation
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.findings import stops_start
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine_state import STATES_DIFFER
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.release import Release, parse_release
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MemoryManagerState
+from ansible_collections.kubenode.memory.plugins.module_utils._policy.subject import StateFile, Subject
 
 TWO = machine(2 * GIB, 2 * GIB)
 MOVED = machine(2 * GIB - 40 * MIB, 2 * GIB + 40 * MIB)
