@@ -99,5 +99,5 @@ checksum:
   description: SHA-1 of the file.
   returned: always
   type: str
-  sample: 4ca3f8f2ed0d8c0a64d5a5d9b3a8e9e9c1b1a4c7
+  sample: c112ea0ba6bec7811f41fe53bd3ff4b07b384f2b
 """
