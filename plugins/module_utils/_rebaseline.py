@@ -11,7 +11,6 @@ to see the same. Everything that can fail (backup, history, temporary file) is d
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import posixpath
 import time
 import typing as t
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from ._node.backups import read_backup
 from ._node.directories import UnsafePath
-from ._node.history import UNKNOWN_BOOT, history_text, numa_nodes_of
+from ._node.history import UNKNOWN_BOOT, history_text
 from ._node.in_use import Units, Usage, find_usage
 from ._node.pods import guaranteed_pods
 from ._node.root import NodeError
@@ -28,22 +27,15 @@ from ._policy.configuration_findings import tolerates_by_itself
 from ._policy.evaluation import UNREADABLE, Evaluation, evaluate
 from ._policy.findings import INFO
 from ._policy.history import (
-    BootRecord,
-    Range,
     Records,
-    bounded,
     cumulative_findings,
-    observed,
-    recorded_totals,
-    rewritten,
 )
-from ._policy.kernel_image import KernelImageUnavailable, crash_kernel_ranges, trusted_kernel_image
 from ._policy.quantity import QuantityError, parse_quantity
 from ._policy.rewrite import Rewrite, RewriteRefused, as_it_is, assigned_containers, rebaseline
-from ._policy.state import MachineState
 from ._policy.static_policy import REFUSE, TOLERABLE
 from ._policy.subject import Subject
 from ._preflight import NodeReading, Report, distance_to_first_baseline, judge_reading, read_node, with_pod_names
+from ._remember import records_after
 from ._request import InputError, Request
 
 REBASELINE = "rebaseline"
@@ -372,7 +364,7 @@ def _write_locked(request: Request, second: Decision, plan: Plan, store: Store, 
     before = second.reading.history.records
     backup = _back_up(second, plan, store)
     plan.at("backed_up")
-    records = _records_with(second, plan, second.rewrite)
+    records = _records_after(second, plan, second.rewrite)
     store.write_history(history_text(records))
     try:
         plan.at("recorded")
@@ -432,7 +424,7 @@ def _without_writing(request: Request, first: Decision, plan: Plan) -> Outcome:
     What fails is a warning: the judgement stands.
     """
     outcome = Outcome(first, first.reason, first.message, records=first.reading.history.records)
-    record = plan.record and _records_with(first, plan) != outcome.records
+    record = plan.record and _records_after(first, plan) != outcome.records
     leftover = _has_leftover(first)
     if not leftover and not record:
         return outcome
@@ -449,7 +441,7 @@ def _without_writing(request: Request, first: Decision, plan: Plan) -> Outcome:
 def _observe(request: Request, plan: Plan, store: Store) -> Records:
     """Keep a line of the history, under the lock."""
     second = decide(request, replace(plan, action=REBASELINE))
-    records = _records_with(second, plan)
+    records = _records_after(second, plan)
     store.write_history(history_text(records))
     return records
 
@@ -462,49 +454,5 @@ def _has_leftover(decision: Decision) -> bool:
         return False
 
 
-def _records_with(decision: Decision, plan: Plan, rewrite: t.Optional[Rewrite] = None) -> Records:
-    """The history with the file that was found, and the one that is written in its place."""
-    records, evaluation = decision.reading.history.records, decision.evaluation
-    content = decision.reading.subject.state_file.content
-    found = (
-        None
-        if evaluation.state is None or content is None
-        else _record(decision, plan, content, evaluation.state.nodes)
-    )
-    if found is not None and found.totals:
-        records = observed(records, found)
-    if rewrite is not None and rewrite.after.state is not None:
-        written = _record(decision, plan, rewrite.content, rewrite.after.state.nodes)
-        if found is not None and found.totals:
-            records = rewritten(records, replace(written, replaces=found.content_sha256))
-        else:
-            records = observed(records, written)
-    return bounded(records, plan.keep_history)
-
-
-def _record(decision: Decision, plan: Plan, content: bytes, nodes: MachineState) -> BootRecord:
-    reading, subject = decision.reading, decision.reading.subject
-    crashes = tuple((one.start, one.end) for one in crash_kernel_ranges(subject.iomem or ""))
-    image = _kernel_image(subject.iomem)
-    block = subject.memory_block_size
-    return BootRecord(
-        boot_id=reading.boot.boot_id.value or UNKNOWN_BOOT,
-        content_sha256=hashlib.sha256(content).hexdigest(),
-        totals=recorded_totals(nodes),
-        kernel_release=subject.kernel_release,
-        kernel_image=image,
-        crash_kernels=crashes,
-        bound=decision.evaluation.bound.bytes,
-        verdict=decision.evaluation.verdict,
-        time=int(plan.now()),
-        kernel_image_nodes=() if image is None else numa_nodes_of(reading.root, image, block),
-        crash_kernel_nodes=tuple(numa_nodes_of(reading.root, one, block) for one in crashes),
-    )
-
-
-def _kernel_image(iomem: t.Optional[str]) -> t.Optional[Range]:
-    try:
-        image = trusted_kernel_image(iomem or "")
-    except KernelImageUnavailable:
-        return None
-    return image.start, image.end
+def _records_after(decision: Decision, plan: Plan, rewrite: t.Optional[Rewrite] = None) -> Records:
+    return records_after(decision.report, plan.now(), plan.keep_history, rewrite)
