@@ -67,8 +67,8 @@ bench: setup-test ## what an evaluation and an audit cost, as ratios
 	python tests/bench/bench_evaluate.py
 	python tests/bench/bench_audit.py
 
-mutation-check: setup-test ## breaks each comparison of the policy core in turn; takes an hour
-	python tests/tools/mutation_check.py
+mutation-check: setup-test ## breaks each comparison and rule of the policy core in turn
+	python tests/tools/mutation_check.py $(MUTATION_ARGUMENTS)
 
 clean: ## removes the working folder
 	rm -rf $(WORK)

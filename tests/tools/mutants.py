@@ -123,5 +123,5 @@ def _broken(node: ast.expr, is_condition: bool) -> t.Iterator[ast.expr]:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
         name = ast.copy_location(ast.Name(FUNCTIONS[node.func.id], ast.Load()), node)
         yield ast.copy_location(ast.Call(name, node.args, node.keywords), node)
-    elif is_condition:
+    elif is_condition or isinstance(node, ast.Compare):
         yield ast.copy_location(ast.UnaryOp(ast.Not(), node), node)
