@@ -5,7 +5,7 @@
 """The results of a run on the controller: one directory a run, one JSON lines file a host in it.
 
 RUN/run.json            the hosts that the run was to reach
-RUN/hosts/HOST.jsonl    what became of a host, one line a step; a fork writes only the file of its own host
+RUN/hosts/HOST.jsonl    what became of a host, one line a step; no two forks write to one file at a time
 RUN/table.txt, RUN/results.jsonl, RUN/failed.limit, RUN/selected.limit    what a report makes of them
 """
 
