@@ -49,6 +49,7 @@ CPU_SECONDS = 60
 PATIENCE = 3
 """A mutant of a function has so many times the processor time that the tests need without it."""
 MEMORY = 2 << 30
+WHOLE = "1/1"
 RED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 
 Key = t.Tuple[str, str, str, str]
@@ -298,14 +299,18 @@ def survivors_of_functions(subject: Subject, todo: t.Sequence[Mutant], workers: 
     return loop.survivors
 
 
-def judged(subject: Subject, survivors: t.Iterable[Mutant]) -> int:
-    """Print the survivors; returns how many have no explanation."""
+def judged(subject: Subject, survivors: t.Iterable[Mutant], is_whole: bool) -> int:
+    """Print the survivors; returns how many have no explanation, and how many explanations no survivor (any more)."""
     unexplained = 0
+    idle = {key for key in EXPLAINED if key[0] == subject.file and is_whole}
     for mutant in survivors:
-        why = EXPLAINED.get((subject.file, mutant.scope, mutant.before, mutant.after))
-        unexplained += why is None
-        print(f"survives: {subject.file}, {mutant}: {why or 'NOT EXPLAINED'}", flush=True)
-    return unexplained
+        key = (subject.file, mutant.scope, mutant.before, mutant.after)
+        unexplained += key not in EXPLAINED
+        idle.discard(key)
+        print(f"survives: {subject.file}, {mutant}: {EXPLAINED.get(key, 'NOT EXPLAINED')}", flush=True)
+    for key in sorted(idle):
+        print(f"explained, but killed or gone: {', '.join(key)}")
+    return unexplained + len(idle)
 
 
 def chosen(subject: Subject, part: str) -> t.Sequence[Mutant]:
@@ -317,7 +322,7 @@ def chosen(subject: Subject, part: str) -> t.Sequence[Mutant]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Breaks the policy core; the tests have to go red every time.")
     parser.add_argument("files", nargs="*", metavar="FILE", help=f"of {POLICY}; by default {', '.join(TESTS)}")
-    parser.add_argument("--part", default="1/1", metavar="K/N", help="every Nth mutant, from the Kth on")
+    parser.add_argument("--part", default=WHOLE, metavar="K/N", help="every Nth mutant, from the Kth on")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
     subjects = [Subject(file) for file in arguments.files or TESTS]
@@ -326,7 +331,7 @@ def main() -> int:
     left = {one: list(survivors_of_import(one, todo[one], arguments.workers)) for one in subjects}
     for one in subjects:
         left[one] += survivors_of_functions(one, todo[one], arguments.workers)
-    unexplained = sum(judged(one, left[one]) for one in subjects)
+    unexplained = sum(judged(one, left[one], arguments.part == WHOLE) for one in subjects)
     for one in subjects:
         print(f"{one.file}: {len(todo[one])} mutants, {len(left[one])} survive")
     print(f"{time.monotonic() - began:.0f} s, {cpu_of_children():.0f} s of CPU")
