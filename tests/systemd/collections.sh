@@ -2,8 +2,8 @@
 # Copyright: (c) 2026, The kubenode.memory authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Prints a collections path with containers.podman and kubernetes.core, and makes it first if need be: taken out of the
-# `ansible` wheel, since a package index is all that these tests ask for. PYTHON names an interpreter with pip.
+# Prints a collections path with kubernetes.core, and makes it first if need be: taken out of the `ansible` wheel, since
+# a package index is all that these tests ask for. PYTHON names an interpreter with pip.
 set -eu
 
 release=12.3.0
@@ -21,7 +21,7 @@ if [ ! -d "$target" ]; then
 import pathlib, sys, zipfile
 work = pathlib.Path(sys.argv[1])
 wheel = zipfile.ZipFile(next(work.glob("*.whl")))
-wanted = ("ansible_collections/containers/podman/", "ansible_collections/kubernetes/core/")
+wanted = "ansible_collections/kubernetes/core/"
 wheel.extractall(work / "out", [name for name in wheel.namelist() if name.startswith(wanted) and "/tests/" not in name])
 END
     mv "$work/out" "$target"

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import typing as t
@@ -21,8 +22,7 @@ ROOT = nodes.HERE.parents[1]
 LOGS = ROOT / ".work/logs/systemd"
 SECONDS = 1200
 IN_CONTAINERS = {
-    "ansible_connection": "containers.podman.podman",
-    "ansible_podman_extra_args": " ".join(nodes.PODMAN[1:]),
+    "ansible_connection": "node_namespaces",
     "ansible_python_interpreter": "/usr/bin/python3",
     "memmgr_become": False,
 }
@@ -31,7 +31,7 @@ ENVIRONMENT = {
     "ANSIBLE_PIPELINING": "1",
     "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "0",
     "ANSIBLE_LOCALHOST_WARNING": "False",
-    "ANSIBLE_HOST_KEY_CHECKING": "False",
+    "ANSIBLE_CONNECTION_PLUGINS": str(nodes.HERE / "connection"),
 }
 
 
@@ -47,6 +47,11 @@ class Run:
         """The last record of each host."""
         files = sorted(self.report.glob("hosts/*.jsonl"))
         return {file.stem: json.loads(file.read_text().splitlines()[-1]) for file in files}
+
+    def messages(self, host: str) -> str:
+        """The texts with which tasks of a host failed."""
+        found = re.findall(rf"^(?:fatal|failed): \[{re.escape(host)}\].*? => (\{{.*\}})$", self.output, re.MULTILINE)
+        return "\n".join(str(json.loads(one)["msg"]) for one in found)
 
     def limit(self) -> list[str]:
         """The hosts in failed.limit."""
@@ -109,7 +114,7 @@ def collections_path() -> str:
 
 
 def for_containers(directory: pathlib.Path, server: api.Api, workers: t.Sequence[nodes.Node]) -> Controller:
-    """A controller that reaches the nodes through podman, and the API as memmgr_api says."""
+    """A controller that enters the nodes' namespaces, and reaches the API as memmgr_api says."""
     hosts = {worker.name: {"memmgr_node_name": worker.named} for worker in workers}
     write_inventory(
         directory,

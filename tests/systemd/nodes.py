@@ -25,6 +25,8 @@ from kubelet.harness.node import IOMEM, document
 from kubelet.harness.process import until
 from kubelet.harness.remote import KubeletNode
 
+from .connection.node_namespaces import enter, pid_file
+
 HERE = pathlib.Path(__file__).resolve().parent
 PODMAN = ("podman", "--runtime", "/usr/sbin/runc", "--cgroup-manager=cgroupfs")
 LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=10000:10000")
@@ -99,7 +101,7 @@ class Node(KubeletNode):
         return self.named or self.name
 
     def exec(self, *command: str, check: bool = True, stdin: str = "") -> str:
-        return run(*PODMAN, "exec", "--interactive", self.name, *command, check=check, stdin=stdin)
+        return run(*enter(self.name), *command, check=check, stdin=stdin)
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the node."""
@@ -163,12 +165,14 @@ def node(
     try:
         volumes = ("--volume", f"{this.root}:/fixture", "--volume", f"{binary('kubelet', release)}:/usr/bin/kubelet:ro")
         options = ("--detach", "--name", name, "--hostname", name, "--systemd=always", "--privileged", "--network=none")
-        run(*PODMAN, "run", *options, *LIMITS, *volumes, image, "/sbin/init")
+        pid = ("--pidfile", str(pid_file(name)))
+        run(*PODMAN, "run", *options, *pid, *LIMITS, *volumes, image, "/sbin/init")
         until("systemd is up", lambda: "running" in this.exec("systemctl", "is-system-running", check=False), 60)
         _install(this, server)
         yield this
     finally:
         run(*PODMAN, "rm", "--force", "--time=0", name, check=False)
+        pid_file(name).unlink(missing_ok=True)
         if relay:
             relay.close()
 
