@@ -27,8 +27,10 @@ MACHINES = {
     "match": numa.TWO_NODES,
     "tolerable": numa.TWO_NODES.moved(n0=-IMAGE, n1=IMAGE),
     "refuse": numa.TWO_NODES.moved(n1=-16 * numa.GIB),
+    "unreadable": numa.TWO_NODES,
 }
-PODS = {"8e0a1d4c-5a0f-4f0e-9f0e-3f8d5f1d7c11": {"app": [state.Block((0,), 20 << 30)]}}
+POD = "8e0a1d4c-5a0f-4f0e-9f0e-3f8d5f1d7c11"
+PODS = {POD: {"app": [state.Block((0,), 20 << 30)]}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Host:
     verdict: str
     root: pathlib.Path
     units: pathlib.Path
+    more: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -55,6 +58,8 @@ class Host:
     def lay_out(self) -> None:
         """A kubelet that crash-loops where its file is not today's machine, and runs where it is."""
         recorded = state.v1(state.of_machine(numa.TWO_NODES, RESERVED, PODS))
+        if self.verdict == "unreadable":
+            recorded = recorded[:-40]
         NodeDirectory(self.root, NodeFiles(topology=MACHINES[self.verdict], config=static(), state=recorded)).lay_out(
             ()
         )
@@ -74,6 +79,12 @@ class Host:
         (process / "stat").write_text("4242 (kubelet) S 1 " + "0 " * 17 + "4200 0\n", encoding="ascii")
         (process / "cmdline").write_bytes(b"/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0")
 
+    def identify(self, boot_id: str, machine_id: str) -> None:
+        for name, value in (("proc/sys/kernel/random/boot_id", boot_id), ("etc/machine-id", machine_id)):
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(value + "\n", encoding="ascii")
+
     def set_unit(self, active_state: str) -> None:
         (self.units / self.unit).write_text(active_state + "\n")
 
@@ -91,15 +102,21 @@ class Host:
         return [(verb, float(time), sha256) for verb, time, sha256 in rows]
 
     def variables(self) -> dict[str, t.Any]:
-        return {"memmgr_validate_host_root": str(self.root), "kubelet_restart_unit": self.unit}
+        return {"memmgr_validate_host_root": str(self.root), "kubelet_restart_unit": self.unit, **self.more}
 
 
-def make(directory: pathlib.Path, verdicts: t.Sequence[str]) -> tuple[list[Host], controller.Controller]:
-    """A fleet with a host for each verdict, and its controller."""
+def make(
+    directory: pathlib.Path,
+    verdicts: t.Sequence[str],
+    variables: t.Sequence[t.Mapping[str, t.Any]] = (),
+    **shared: t.Any,
+) -> tuple[list[Host], controller.Controller]:
+    """A fleet with a host for each verdict, and its controller; with variables for each host and for all."""
     units = directory / "units"
     hosts = [
-        Host(f"node{number:02}", verdict, directory / "nodes" / f"node{number:02}", units)
-        for number, verdict in enumerate(verdicts, 1)
+        Host(name, verdict, directory / "nodes" / name, units, variables[number] if variables else {})
+        for number, verdict in enumerate(verdicts)
+        for name in [f"node{number + 1:02}"]
     ]
     for host in hosts:
         host.lay_out()
@@ -107,17 +124,18 @@ def make(directory: pathlib.Path, verdicts: t.Sequence[str]) -> tuple[list[Host]
     programs.mkdir()
     (programs / "systemctl").symlink_to(nodes.HERE / "fleet_systemctl")
     os.environ["FLEET_UNITS"] = str(units)
-    controller.write_inventory(
-        directory / "controller",
-        {host.name: host.variables() for host in hosts},
-        ansible_connection="local",
-        ansible_python_interpreter=sys.executable,
-        memmgr_become=False,
-        memmgr_validate_kubelet_version="v1.34.4",
-        memmgr_rebaseline_manage_unit=True,
-        memmgr_rebaseline_kubelet_is_stopped=True,
-        kubelet_restart_healthz_url="",
-        kubelet_restart_stable_seconds=0,
-        kubelet_restart_timeout=1,
-    )
-    return hosts, controller.Controller(directory / "controller", path=str(programs))
+    values = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "memmgr_become": False,
+        "memmgr_validate_kubelet_version": "v1.34.4",
+        "memmgr_rebaseline_manage_unit": True,
+        "memmgr_rebaseline_kubelet_is_stopped": True,
+        "kubelet_restart_healthz_url": "",
+        "kubelet_restart_stable_seconds": 0,
+        "kubelet_restart_timeout": 1,
+        **shared,
+    }
+    controller.write_inventory(directory / "controller", {host.name: host.variables() for host in hosts}, **values)
+    collections = controller.collections_path() if shared.get("memmgr_api") else ""
+    return hosts, controller.Controller(directory / "controller", collections, str(programs))
