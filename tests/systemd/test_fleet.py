@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Forty nodes: canary first, then batches; a node that fails stops the run, harms no other, and failed.limit goes on.
 
-Also: no choice of tags goes round a gate.
+Also: no choice of tags goes round a gate, and a reset where there is no API to ask.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ VERDICTS = ["refuse" if number in (7, 21) else "tolerable" if number % 6 == 0 el
 BATCHES = [1, 2, 2]
 STARTED = 5  # of the six that drifted
 FAILING = "node24"
+BATCH = "PLAY [Re-baseline, batch by batch]"
 TAGS = [
     ("--tags", "memmgr_validate"),
     ("--tags", "memmgr_rebaseline"),
@@ -89,11 +90,10 @@ def test_forty_nodes_in_batches(tmp_path: pathlib.Path) -> None:
 
     failing.break_unit(False)
     failing.set_unit("activating")
-    again = ansible.playbook(
-        "remediate", "--forks", "4", "--limit", f"@{run.report}/failed.limit", memmgr_serial=BATCHES
-    )
+    again = ansible.playbook("remediate", "--forks", "4", "--limit", f"@{run.report}/failed.limit")
 
     assert again.code == 0, again.output
+    assert again.output.count(BATCH) == 2, "by default one node, then 10 % of the two that are left"
     assert sorted(again.limit()) == ["node07", "node21"]
     for host in drifted(hosts):
         require_safe(host, original)
@@ -138,3 +138,45 @@ def test_a_killed_run_is_finished_by_the_next(tmp_path: pathlib.Path) -> None:
     assert run.code == 0, run.output
     assert [host.active_state for host in hosts] == ["active", "inactive"]
     assert not (hosts[0].root / "run/kubenode-memory.stopped").exists()
+
+
+OTHER_POD = "0c7a7f0e-58a8-4d5c-b0b4-6d1f9a3b2e55"
+PODS_DIRECTORY = "var/lib/kubelet/pods"
+# verdict, accepted codes, what there is of pods, why it is refused ("" where it is not)
+RESETS = [
+    ("refuse", ["memory_changed"], "", ""),
+    ("refuse", ["memory_changed"], f"{PODS_DIRECTORY}/{OTHER_POD}", ""),
+    ("refuse", ["memory_changed"], f"{PODS_DIRECTORY}/{fleet.POD}", f"The node is not drained: pods {fleet.POD}."),
+    (
+        "refuse",
+        ["memory_changed"],
+        f"sys/fs/cgroup/kubepods.slice/kubepods-pod{OTHER_POD.replace('-', '_')}.slice",
+        f"The node is not drained: pods {OTHER_POD}.",
+    ),
+    ("unreadable", ["state_not_json"], f"{PODS_DIRECTORY}/{OTHER_POD}", f"The node is not drained: pods {OTHER_POD}."),
+    ("unreadable", ["state_not_json"], "", ""),
+    ("unreadable", ["memory_changed"], "", "Found but not accepted: state_not_json."),
+    ("tolerable", ["memory_drift"], "", "The drift is tolerable; re-baseline the node instead"),
+    ("match", ["memory_changed"], "", None),
+]
+
+
+def test_a_reset_without_an_api_wants_the_codes_and_a_drained_node(tmp_path: pathlib.Path) -> None:
+    codes = [{"reset_codes": accepted} for _verdict, accepted, _pods, _why in RESETS]
+    hosts, ansible = fleet.make(tmp_path, [row[0] for row in RESETS], codes)
+    for host, (_verdict, _accepted, pods, _why) in zip(hosts, RESETS):
+        (host.root / pods).mkdir(parents=True, exist_ok=True)
+    before = [host.state_file.read_bytes() for host in hosts]
+
+    run = ansible.playbook("reset.yml")
+
+    assert run.code == 2, run.output
+    for host, old, (_verdict, _accepted, _pods, why) in zip(hosts, before, RESETS):
+        if why == "":
+            assert not host.state_file.exists(), run.output
+            assert [event[0] for event in host.events()] == ["stop", "start"], host.name
+            (backup,) = (host.root / "var/lib/kubenode-memory/backups").iterdir()
+            assert backup.read_bytes() == old, host.name
+        else:
+            assert why is None or why in run.messages(host.name), host.name
+            assert (host.state_file.read_bytes(), host.events()) == (old, []), host.name
