@@ -75,7 +75,7 @@ def _asked(arguments: t.Sequence[str]) -> Answer:
 
 def _print(answer: Answer, as_json: bool) -> None:
     if answer.line:
-        print(answer.line, file=sys.stderr)
+        sys.stderr.write(answer.line + "\n")
     text = json.dumps(answer.data, indent=2, sort_keys=True) if as_json else answer.text
     if text:
-        print(text)
+        sys.stdout.write(text + "\n")

@@ -66,4 +66,5 @@ def _work_and_exit(work: t.Callable[[], object], command: str) -> t.NoReturn:
 
 def _complain(code: str, command: str, message: str) -> None:
     with contextlib.suppress(OSError, ValueError):
-        print(journal_line(WARNING, {"code": code, "command": command}, message), file=sys.stderr, flush=True)
+        sys.stderr.write(journal_line(WARNING, {"code": code, "command": command}, message) + "\n")
+        sys.stderr.flush()

@@ -62,12 +62,16 @@ class Answer:
     status: int = DONE
 
 
+def _since_boot() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 @dataclass(frozen=True)
 class Clock:
     """`now` is seconds since the epoch, `since_boot` those since the boot, sleep included."""
 
     now: t.Callable[[], float] = time.time
-    since_boot: t.Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
+    since_boot: t.Callable[[], float] = _since_boot
 
 
 def hook_options(arguments: t.Sequence[str]) -> Options:

@@ -44,8 +44,8 @@ def main(digest: str) -> t.NoReturn:
         from ._guard import main as guard
     except Exception as error:
         # Only a Python that lacks something. There is nothing that could be imported to say so.
-        print(f"<4>kubenode-memory-guard: code=error msg={str(error)!r}", file=sys.stderr)
-        sys.exit(0 if sys.argv[1:2] in (["run"], ["stopped"]) else 2)
+        sys.stderr.write(f"<4>kubenode-memory-guard: code=error msg={str(error)!r}\n")
+        raise SystemExit(0 if sys.argv[1:2] in (["run"], ["stopped"]) else 2) from None
     status = guard(sys.argv[1:], os.environ, modules.keep)
     with contextlib.suppress(OSError):
         sys.stdout.flush()

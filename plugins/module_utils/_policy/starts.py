@@ -72,7 +72,7 @@ def began(ledger: Ledger, start: Start) -> Ledger:
         return ledger
     last = ledger.last
     if last is not None and ledger.pending:
-        ledger = _settle(ledger, _unseen_outcome(last, start))
+        ledger = _settle(ledger, last, _unseen_outcome(last, start))
     if last is not None and last.boot_id != start.boot_id:
         if not ledger.started and ledger.attempts:
             ledger = replace(ledger, boots=_counted(ledger.boots, NOT_STARTED))
@@ -88,7 +88,7 @@ def ended(ledger: Ledger, invocation: str, at: int, clean: bool) -> Ledger:
     last = ledger.last
     if last is None or not ledger.pending or last.invocation != invocation:
         return ledger
-    return _settle(ledger, outcome_of(last, at - last.at, clean))
+    return _settle(ledger, last, outcome_of(last, at - last.at, clean))
 
 
 def outcome_of(start: Start, seconds: int, clean: bool) -> str:
@@ -110,9 +110,8 @@ def _unseen_outcome(last: Start, following: Start) -> str:
     return outcome_of(last, following.at - last.at, False)
 
 
-def _settle(ledger: Ledger, outcome: str) -> Ledger:
-    assert ledger.last is not None
-    ledger = replace(ledger, last=replace(ledger.last, outcome=outcome), starts=_counted(ledger.starts, outcome))
+def _settle(ledger: Ledger, last: Start, outcome: str) -> Ledger:
+    ledger = replace(ledger, last=replace(last, outcome=outcome), starts=_counted(ledger.starts, outcome))
     if outcome == INTERRUPTED and not ledger.started:
         return replace(ledger, attempts=ledger.attempts - 1)
     if outcome != STARTED or ledger.started:
