@@ -173,7 +173,7 @@ def _good_start(request: Json, answer: Json, ours: Judgement) -> t.Optional[str]
         return None  # ours is stricter on purpose: the kubelet starts, and drops assignments of running pods
     if ours.verdict != kind:
         return f"verdict is {ours.verdict}, not {kind}"
-    if kind == "match" and (ours.machine_state_after or {}) != answer.get("machine_state_after", {}):
+    if (ours.machine_state_after or {}) != answer.get("machine_state_after", {}):
         return "machine_state_after differs"
     return None
 

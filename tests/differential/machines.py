@@ -88,7 +88,7 @@ def random_node(rng: random.Random, gate: bool) -> Json:
 
 def container_count(rng: random.Random) -> int:
     """Containers that are started on a node; those recorded in the end have a median of 10."""
-    return max(0, round(rng.lognormvariate(2.6, 0.7)))
+    return max(0, round(rng.lognormvariate(2.75, 0.7)))
 
 
 class PodMaker:
@@ -103,10 +103,12 @@ class PodMaker:
         }
         self._largest = max(one["memory"] for one in nodes)
         self._usual = max(sum(one["memory"] for one in nodes) // (2 * containers + 2), MIB)
+        # A few of them fill several nodes; more, and a node of 200 containers would be full before it has them.
+        self._share_of_large = min(0.12, 2 / max(containers, 1))
         self._made = 0
 
     def _memory(self) -> int:
-        if self._rng.random() < 0.12:
+        if self._rng.random() < self._share_of_large:
             return self._rng.randrange(self._largest // 2, self._largest * 3)
         return max(self._rng.randrange(self._usual) // PAGE * PAGE, PAGE)
 
@@ -144,6 +146,11 @@ class PodMaker:
                 del container["requests"][name]
             if self._rng.random() < 0.4:
                 container["requests"] = {}
+
+
+def is_init(container: str) -> bool:
+    """Whether a PodMaker's container of that name is an init container."""
+    return container.startswith("i")
 
 
 def hugepage_resource(page_size_kb: int) -> str:
