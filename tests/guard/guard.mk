@@ -3,11 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Included by the main Makefile, from the repository's root.
 
-.PHONY: test-guard bench-guard
+.PHONY: guard-image setup-guard test-guard bench-guard
+
+# Packages, image, kubelets, promtool and node_exporter; whatever is there already is kept.
+setup-guard: setup-test kubelet-binaries guard-image
+
+guard-image:
+	@tests/systemd/setup.sh
+	@tests/systemd/image.sh
+	@tests/guard/prometheus.sh
 
 test-guard: export PATH := $(CURDIR)/$(WORK)/venv-test/bin:$(PATH)
-test-guard: setup-test ## the guard's executable on nodes that are file trees: each Python, what goes wrong, slow loss (root)
-	tests/tools/pytest.sh tests/guard/test_command.py tests/guard/test_robustness.py tests/guard/test_slow_loss.py -n 2
+test-guard: setup-guard ## the guard: before real kubelets, in Prometheus, on each Python, and what goes wrong (root; podman)
+	tests/tools/pytest.sh tests/guard -n 2 --dist loadgroup --durations=5
 
 bench-guard: export PATH := $(CURDIR)/$(WORK)/venv-test/bin:$(PATH)
 bench-guard: setup-test ## what a run of the guard costs beside importing json and yaml (root)
