@@ -12,4 +12,4 @@ notifier-binaries:
 test-notifier: export PATH := $(CURDIR)/$(WORK)/venv-test/bin:$(PATH)
 test-notifier: setup-test notifier-binaries ## the notifier against this kernel and real kubelets (root; cgroup v1)
 	tests/kubelet/setup.sh
-	tests/tools/pytest.sh tests/notifier
+	tests/tools/pytest.sh tests/notifier -n 2 --dist loadfile
