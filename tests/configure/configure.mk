@@ -15,4 +15,4 @@ test-configure-roles: setup-systemd ## the playbook with real kubelets as system
 	$(SYSTEMD_TESTS) tests/tools/pytest.sh tests/systemd/test_configure.py --durations=0
 
 test-molecule-configure: setup-systemd ## every place that settings are written to: set, set again, another value, given back
-	$(SYSTEMD_TESTS) ANSIBLE_COLLECTIONS_PATH='$(CURDIR)/$(WORK)/collections' molecule test --scenario-name configure
+	cd '$(HERE)' && $(SYSTEMD_TESTS) ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(WORK)/collections" molecule test --scenario-name configure
