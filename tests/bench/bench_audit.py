@@ -6,8 +6,8 @@
 make bench            HOSTS=50 and ROUNDS=3 by default
 
 Twice: hosts on which there is no kubelet, and the nodes of the sample fleet, which need the whole judgement. Ping and
-audit are playbooks, with the same forks. Wall times are what a person waits for; CPU times say the same on a machine that has
-other work.
+audit are playbooks, with the same forks. Wall times are what a person waits for; CPU times say the same on a machine
+that has other work.
 """
 
 from __future__ import annotations
