@@ -188,7 +188,12 @@ def test_the_whole_unit_of_a_supervisor_and_a_control_plane_by_consent_only(
         return worker.exec("systemctl", "show", "--property=InvocationID,MainPID,ActiveState", unit)
 
     before = [process(server, "k3s.service"), process(agent, "rke2-agent.service")]
-    shared: dict[str, t.Any] = {"memmgr_api": {}, "memmgr_serial": ["100%"], "kubelet_restart_timeout": 20}
+    shared: dict[str, t.Any] = {
+        "memmgr_api": {},
+        "memmgr_serial": ["100%"],
+        "memmgr_validate_kubelet_version": "v1.34.4",
+        "kubelet_restart_timeout": 20,
+    }
 
     run = ansible.playbook("remediate", **shared)
 
