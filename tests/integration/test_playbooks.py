@@ -179,3 +179,21 @@ def test_report_joins_runs_at_any_time(tmp_path: Path, demo: Run, mixed: Run) ->
     assert f"{len(SAMPLES) + 4} hosts = " in run.output
     assert run.limit("selected") == ["ran-ham-01", "ran-ham-02", "ran-ham-03"]
     assert set(run.limit()) >= {"dead", "gpu-fra-03"}
+
+
+def test_maintenance_lists_who_needs_a_reboot_without_an_api(tmp_path: Path, mixed: Run) -> None:
+    inventory = ("-i", str(mixed.directory.parent / "inventory.yml"))
+    run = play(
+        tmp_path, "maintenance_reboot", *inventory, "--limit", "good,bad", memmgr_report_query="[?reboot.needed].host"
+    )
+    assert run.code == 0, run.output
+    assert "Will be rebooted: none" in run.output
+    assert "Would not come back even without drift: bad" in run.output
+    assert run.limit("selected") == ["bad", "good"]
+
+
+def test_maintenance_without_an_api_says_what_to_set(tmp_path: Path, mixed: Run) -> None:
+    inventory = ("-i", str(mixed.directory.parent / "inventory.yml"))
+    run = play(tmp_path, "maintenance_reboot", *inventory, "--limit", "good", node_reboot_ok=True)
+    assert run.code == 2
+    assert "memmgr_api is empty" in run.output
