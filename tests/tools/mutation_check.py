@@ -39,7 +39,7 @@ POLICY = "plugins/module_utils/_policy"
 PACKAGE = "ansible_collections.kubenode.memory." + POLICY.replace("/", ".")
 TESTS: t.Mapping[str, t.Sequence[str]] = {
     "machine_state.py": ("policy/test_frozen.py", "policy/test_machine_state.py", "policy/test_static_policy.py"),
-    "checkpoint.py": ("policy/test_frozen.py", "policy/test_checkpoint.py"),
+    "checkpoint.py": ("policy/test_frozen.py", "policy/test_checkpoint_fields.py", "policy/test_checkpoint.py"),
     "static_policy.py": ("policy/test_frozen.py", "policy/test_static_policy.py"),
     "tolerance.py": ("policy/test_frozen.py", "policy/test_tolerance.py", "policy/test_static_policy.py"),
 }

@@ -81,10 +81,10 @@ class Document:
     """One reading of the file: the decoded struct, its checksums and the first type error."""
 
     state: MemoryManagerState
-    checksum: int = 0
-    data: str = ""
-    data_checksum: int = 0
-    error: t.Optional[str] = None
+    checksum: int
+    data: str
+    data_checksum: int
+    error: t.Optional[str]
 
 
 # --- checksums -------------------------------------------------------------------------------------------------------
