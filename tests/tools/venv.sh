@@ -18,11 +18,15 @@ command -v "$python" >/dev/null || die "$python not found; install python3 or se
 "$python" -c 'import ensurepip' 2>/dev/null ||
     die "$python cannot make virtual environments; on Debian: apt-get install python3-venv"
 
+mkdir -p "$(dirname "$venv")"
+# One at a time: a second pip in the same environment leaves half of it.
+exec 9>"$venv.lock"
+flock 9
+
 key=$({ "$python" -c 'import sys; print(sys.version, sys.base_prefix)'; pwd; cat "$@"; } | cksum)
 [ "$(cat "$venv/.key" 2>/dev/null)" != "$key" ] || exit 0
 
 printf 'setting up %s (log: %s)\n' "$venv" "$log"
-mkdir -p "$(dirname "$venv")"
 "$python" -m venv --clear "$venv" >"$log" 2>&1 || {
     cat "$log" >&2
     die "could not make $venv"
