@@ -11,7 +11,7 @@ test-configure: setup-test kubelet-binaries ## what is written starts, what is r
 	python3 tests/tools/build_kubernetes.py kubeadm v1.37.2
 	tests/tools/pytest.sh tests/configure -n 2 --dist loadgroup
 
-test-configure-roles: setup-systemd ## the playbook with real kubelets as systemd units: verified, or taken back (root; podman)
+test-configure-roles: setup-systemd ## the playbook with real kubelets as systemd units: written, restarted, verified (root; podman)
 	$(SYSTEMD_TESTS) tests/tools/pytest.sh tests/systemd/test_configure.py --durations=0
 
 test-molecule-configure: setup-systemd ## every place that settings are written to: set, set again, another value, given back
