@@ -39,7 +39,7 @@ Json = t.Dict[str, t.Any]
 
 PROCESSES = 2
 STARTS_PER_HISTORY = 25
-LARGE_NODES_STARTS = 600
+LARGE_NODES_STARTS = 900
 LARGE_NODE_CONTAINERS = 330  # started; those recorded in the end are mostly 200 and more
 REPEAT = 2
 # Of a hundred blocks on a node each is the last one once in a hundred starts, so that its verdict may long be unseen.
