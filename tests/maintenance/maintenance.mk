@@ -9,4 +9,4 @@ test-maintenance: tree ## a maintenance window over machines that reboot, with a
 	@tests/tools/venv.sh $(WORK)/venv-systemd requirements-ansible.txt requirements.txt tests/systemd/requirements.txt
 	@PYTHON=$(WORK)/venv-systemd/bin/python tests/systemd/collections.sh
 	@python3 tests/tools/build_kubernetes.py kube-apiserver v1.37.2
-	PATH=$(CURDIR)/$(WORK)/venv-systemd/bin:$$PATH tests/tools/pytest.sh tests/maintenance --durations=0
+	PATH="$(CURDIR)/$(WORK)/venv-systemd/bin:$$PATH" tests/tools/pytest.sh tests/maintenance --durations=0
