@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import typing as t
 from pathlib import Path
@@ -56,6 +57,8 @@ class Upgraded(ConfiguredNode):
 
     def upgrade(self, *flags: str) -> str:
         """What `kubeadm upgrade node` does with the kubelet's configuration."""
+        # its backups are named by the second, and two of one second are an error
+        shutil.rmtree(self.tree.base / "etc/kubernetes/tmp", ignore_errors=True)
         script = f"hostname {NODE}; " + ENTER.format(paths="/etc /var/lib")
         enter = [
             "unshare",

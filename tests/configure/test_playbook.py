@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from configure_node import HEADER, STATIC, ConfiguredNode
+from kubelet.harness.host import plain_python
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 400
@@ -90,7 +91,11 @@ def test_only_the_kubelet_that_knows_the_gate_is_configured(nodes: t.Mapping[str
 def test_a_node_moves_over_once_its_kubelet_knows_the_gate(tmp_path: Path) -> None:
     node = ConfiguredNode(tmp_path / "node", STATIC)
     node.tree.write("/usr/local/sbin/another", "")
-    guarded = {"memmgr_guard_tolerance": "96Mi", "memmgr_drift_tolerance_when_unsupported": "guard"}
+    guarded = {
+        "memmgr_guard_tolerance": "96Mi",
+        "memmgr_guard_interpreter": plain_python(tmp_path),
+        "memmgr_drift_tolerance_when_unsupported": "guard",
+    }
     (tmp_path / "inventory.json").write_text(inventory({"node": (node, {**KNOWS_NOT, **guarded})}))
     before = configure(tmp_path)
     assert before.returncode == 0, before.stdout

@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import shutil
-import sys
 import typing as t
 
 import pytest
 import yaml
+from kubelet.harness.host import plain_python
 from systemd import controller
 
 pytestmark = pytest.mark.xdist_group("install")
@@ -51,13 +51,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
     for root in roots.values():
         for name in ("etc/systemd/system", "usr/local/sbin"):
             (root / name).mkdir(parents=True, exist_ok=True)
-    # The first line of an executable cannot name a folder with a blank; the checkout may lie in one.
-    (directory / "venv").symlink_to(sys.prefix)
     controller.write_inventory(
         directory / "controller",
         {host: {"memmgr_validate_host_root": str(root)} for host, root in roots.items()},
         ansible_connection="local",
-        ansible_python_interpreter=str(directory / "venv/bin/python"),
+        ansible_python_interpreter=plain_python(directory),
         memmgr_become=False,
         memmgr_validate_kubelet_version="v1.36.2",
     )

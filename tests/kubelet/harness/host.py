@@ -9,12 +9,20 @@ import contextlib
 import os
 import pathlib
 import shutil
+import sys
 import typing as t
 
 from .process import until
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 INHERITED_BY_HAND = ("cpuset.cpus", "cpuset.mems")
+
+
+def plain_python(directory: pathlib.Path) -> str:
+    """This Python by a path without a blank, for the first line of an executable: the checkout may lie below such a folder."""
+    link = directory / "python"
+    link.symlink_to(sys.prefix)
+    return str(link / "bin/python")
 
 
 def hierarchies() -> list[pathlib.Path]:

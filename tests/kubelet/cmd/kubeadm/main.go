@@ -6,6 +6,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"k8s.io/kubernetes/cmd/kubeadm/app"
@@ -13,6 +14,7 @@ import (
 
 func main() {
 	if err := app.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
