@@ -19,7 +19,7 @@ INHERITED_BY_HAND = ("cpuset.cpus", "cpuset.mems")
 
 
 def plain_python(directory: pathlib.Path) -> str:
-    """This Python by a path without a blank, for the first line of an executable: the checkout may lie below such a folder."""
+    """This Python by a path for the first line of an executable: the checkout may lie below a folder with a blank."""
     link = directory / "python"
     link.symlink_to(sys.prefix)
     return str(link / "bin/python")
