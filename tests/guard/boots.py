@@ -75,7 +75,6 @@ MOVED = TWO_NODES.moved(n0=-IMAGE, n1=IMAGE)
 # The bound is 116 MiB.
 BOOTS = (
     Boot("nothing", code="match", error="", alerts=()),
-    tolerated("pages", TWO_NODES.moved(n0=-12)),
     tolerated("image", MOVED),
     tolerated("near", TWO_NODES.moved(n0=-105 * MIB), NEAR),
     Boot("dimm", TWO_NODES.moved(n1=-16 * GIB)),
