@@ -10,15 +10,15 @@ import time
 import typing as t
 from dataclasses import asdict, replace
 
-from ._guard_memory import Kept, judged_of, recall, remember
+from ._guard_memory import Kept, judged_of, mode_of, recall, remember
 from ._guard_options import DONE, ERROR, REFUSED, Answer, Options
 from ._node.backups import list_backups
 from ._node.boot import read_boot_facts
 from ._node.history import present_record, read_history
 from ._node.root import HostRoot
 from ._node.settings import switched_off_by
-from ._policy.configuration_findings import tolerates_by_itself
 from ._policy.evaluation import UNREADABLE
+from ._policy.guard_metrics import OBSERVE
 from ._policy.history import BootRecord
 from ._policy.starts import Ledger, Start
 from ._policy.static_policy import REFUSE
@@ -29,6 +29,9 @@ from ._present_bound import bound_sentence, present_bound
 from ._present_outcome import present_outcome
 from ._present_report import present_report, summary
 from ._rebaseline import REBASELINE, RESTORE, Plan, parse_limit, run
+
+OFF = "off"
+"""The mode under the kill switch, beside those of the metrics."""
 
 _SOURCES = {
     "argument": "given on the command line",
@@ -56,18 +59,12 @@ def status(options: Options) -> Answer:
     data = {
         **present_report(report),
         "switched_off_by": switch,
-        "mode": _mode(report, switch),
+        "mode": mode_of(report) if switch is None else OFF,
         "ledger": asdict(ledger),
         "problems": list(kept.problems),
         "in_force": lines[0],
     }
     return Answer(data, "\n".join(lines))
-
-
-def _mode(report: Report, switch: t.Optional[str]) -> str:
-    if switch is not None:
-        return "off"
-    return "observe" if tolerates_by_itself(report.reading.subject) else "guard"
 
 
 def _in_force(report: Report, switch: t.Optional[str]) -> str:
@@ -76,7 +73,7 @@ def _in_force(report: Report, switch: t.Optional[str]) -> str:
         return f"off: switched off by {switch}"
     reading = report.reading
     setting = f"tolerance {reading.tolerance.text} ({_SOURCES[reading.tolerance_source]})"
-    acts = "observes: the kubelet has gate and option itself" if _mode(report, switch) == "observe" else "guards"
+    acts = "observes: the kubelet has gate and option itself" if mode_of(report) == OBSERVE else "guards"
     return f"{acts}; {setting}, {_bound(report.evaluation.bound)}"
 
 

@@ -51,8 +51,13 @@ def judged_of(report: Report, final: Evaluation, records: Records) -> Judged:
         cumulative=cumulative_drift(records, totals, machine_totals(reading.subject.machine)),
         tolerance=reading.tolerance.text,
         source=reading.tolerance_source,
-        mode=OBSERVE if tolerates_by_itself(reading.subject) else GUARD,
+        mode=mode_of(report),
     )
+
+
+def mode_of(report: Report) -> str:
+    """A kubelet that tolerates drift by itself is only observed (design, section 6)."""
+    return OBSERVE if tolerates_by_itself(report.reading.subject) else GUARD
 
 
 def remember(root: HostRoot, options: Options, change: Change) -> Kept:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
-import os
 import pathlib
 import subprocess
 import typing as t
@@ -70,7 +69,7 @@ class Installation:
 
 @pytest.fixture(scope="session")
 def session_root() -> t.Iterator[pathlib.Path]:
-    skip_without(list(host.missing_programs(PROGRAMS)) or (["root"] if os.geteuid() else []))
+    skip_without(host.missing_for_root(PROGRAMS))
     with lab.directory() as root:
         yield root
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 import typing as t
@@ -27,7 +26,7 @@ CLUSTER_ROLE = controller.ROOT / "roles/node_reboot/files/cluster_role.yml"
 
 @pytest.fixture(scope="session")
 def server() -> t.Iterator[api.Api]:
-    skip_without(list(host.missing_programs(PROGRAMS)) or (["root"] if os.geteuid() else []))
+    skip_without(host.missing_for_root(PROGRAMS))
     with lab.directory() as root:
         _rest, key = lab.certificate(root)
         with api.apiserver(root / "api", key, "RBAC", {USER: TOKEN}) as running:

@@ -85,3 +85,8 @@ def mounts_below(root: pathlib.Path) -> list[str]:
 
 def missing_programs(names: t.Iterable[str]) -> list[str]:
     return [name for name in names if shutil.which(name) is None]
+
+
+def missing_for_root(names: t.Iterable[str]) -> list[str]:
+    """The programs that are missing, or else root."""
+    return missing_programs(names) or (["root"] if os.geteuid() else [])
