@@ -13,15 +13,10 @@ from pathlib import Path
 from node_tree import NodeTree
 
 from ansible_collections.kubenode.memory.plugins.action.kubelet_memory_config import edited_text
-from ansible_collections.kubenode.memory.plugins.module_utils._configure import (
-    EditedText,
-    Outcome,
-    Wish,
-    apply,
-    edit_request,
-)
+from ansible_collections.kubenode.memory.plugins.module_utils._configure import EditedText, Outcome, Wish, apply
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
+from ansible_collections.kubenode.memory.plugins.module_utils._present_configuration import edit_request
 from ansible_collections.kubenode.memory.plugins.module_utils._request import Request
 
 CONFIG = "/var/lib/kubelet/config.yaml"

@@ -297,20 +297,17 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ansible_collections.kubenode.memory.plugins.module_utils._arguments import node_arguments, request_from
-from ansible_collections.kubenode.memory.plugins.module_utils._configure import (
-    EditedText,
-    Outcome,
-    Wish,
-    apply,
-    edit_request,
-    present_diff,
-    present_outcome,
-)
+from ansible_collections.kubenode.memory.plugins.module_utils._configure import EditedText, Outcome, Wish, apply
 from ansible_collections.kubenode.memory.plugins.module_utils._node.documents import LibraryMissing
 from ansible_collections.kubenode.memory.plugins.module_utils._node.place import DROP_IN_NAME, PATCHES, PLACES
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import NodeError
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation_plan import RULES, Rule
+from ansible_collections.kubenode.memory.plugins.module_utils._present_configuration import (
+    edit_request,
+    present_diff,
+    present_outcome,
+)
 from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 VALUES = {

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 from configure_node import CONFIG, HEADER, STATIC, ConfiguredNode
 
-from ansible_collections.kubenode.memory.plugins.module_utils._configure import Wish, present_outcome
+from ansible_collections.kubenode.memory.plugins.module_utils._configure import Wish
 from ansible_collections.kubenode.memory.plugins.module_utils._node.configuration_writer import Changed, replace_file
 from ansible_collections.kubenode.memory.plugins.module_utils._node.kubelet import KubeletOverrides
 from ansible_collections.kubenode.memory.plugins.module_utils._node.root import HostRoot, NodeError
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation_plan import Rule
 from ansible_collections.kubenode.memory.plugins.module_utils._preflight import validate
+from ansible_collections.kubenode.memory.plugins.module_utils._present_configuration import present_outcome
 from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
 
 PATCH = "/etc/kubernetes/patches/kubeletconfiguration50-kubenode-memory+merge.json"

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from configure_node import STATIC, ConfiguredNode
 
-from ansible_collections.kubenode.memory.plugins.module_utils._configure import Wish, present_outcome
+from ansible_collections.kubenode.memory.plugins.module_utils._configure import Wish
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.checkpoint import V3, encode
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.document_edit import Edit
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine import MachineInfo, NumaNode
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine_state import default_machine_state
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.reservation_plan import Rule
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.state import MemoryManagerState
+from ansible_collections.kubenode.memory.plugins.module_utils._present_configuration import present_outcome
 
 GIB = 1 << 30
 LARGER = (Edit(("evictionHard", "memory.available"), "200Mi"),)
