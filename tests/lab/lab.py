@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, The kubenode.memory authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole of it: a control plane on this machine, guests that are its nodes, pinned pods, a controller with ssh.
+
+The controller's user has the shipped ClusterRole and nothing else; it logs in to the guests without being root there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import pathlib
+import typing as t
+
+import yaml
+from kubelet.harness import apiserver as api, lab as harness
+from kubelet.harness.kubelet import binary
+from kubelet.harness.process import Process, free_port, until
+from maintenance.conftest import CLUSTER_ROLE, RBAC, TOKEN, USER, binding
+from systemd import controller
+
+from .guest import HOST, Guest
+from .image import image
+
+NAMES = ("alpha", "beta")
+# More than half of what pods may have of a NUMA node, so that each has one of its own, and far from all of it.
+POD = {"app": {"cpu": "50m", "memory": "1100Mi"}}
+KUBECONFIG = "/var/lib/kubelet/kubeconfig"
+MANAGED = "disruption-controller,node-lifecycle-controller"
+READY_SECONDS = 240.0
+SUDO = """#!/bin/sh
+# Stands before the real one on the controller, where nothing is to become anybody.
+echo "$@" >>"$(dirname "$0")/called"
+exit 1
+"""
+
+
+@dataclasses.dataclass
+class Lab:
+    """`pins` are, by guest, the UIDs of its pods with the NUMA nodes that they are pinned to."""
+
+    directory: pathlib.Path
+    server: api.Api
+    guests: dict[str, Guest]
+    ansible: controller.Controller
+    pins: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def user(self) -> api.Api:
+        """The API as the controller sees it."""
+        return api.Api(self.server.port, TOKEN)
+
+    def node(self, name: str) -> api.Document:
+        return self.server.call("GET", f"/api/v1/nodes/{name}")
+
+    def await_ready(self, name: str) -> None:
+        """Wait until the API knows the guest as Ready in its present boot."""
+        boot_id = self.guests[name].boot().boot_id
+
+        def is_ready() -> bool:
+            status = (self.server.find(f"/api/v1/nodes/{name}") or {}).get("status", {})
+            conditions = {one["type"]: one["status"] for one in status.get("conditions", [])}
+            return conditions.get("Ready") == "True" and status["nodeInfo"]["bootID"] == boot_id
+
+        until(f"node {name} is Ready", is_ready, READY_SECONDS, 0.5)
+
+    def add_pods(self, name: str) -> None:
+        """Give a guest a pod on each of its NUMA nodes."""
+        uids = [self.server.create_pod(pinned_pod(f"{name}-{number}", name)) for number in range(2)]
+        guest = self.guests[name]
+        until(f"the pods of {name} run", lambda: set(guest.pins()) == set(uids), READY_SECONDS, 1.0)
+        self.pins[name] = guest.pins()
+
+    def settle(self, name: str) -> None:
+        """Wait until a guest is Ready with the pods that it had, where they were."""
+        self.await_ready(name)
+        self.guests[name].await_pins(self.pins[name])
+
+    def become_calls(self) -> str:
+        """What was asked of sudo on the controller."""
+        called = self.directory / "bin/called"
+        return called.read_text() if called.exists() else ""
+
+
+def pinned_pod(name: str, node: str) -> api.Document:
+    """A Guaranteed pod of nobody's, which a drain evicts with force only."""
+    pod = api.guaranteed_pod(name, node, POD)
+    pod["metadata"]["labels"] = {"app": name}
+    return pod
+
+
+@contextlib.contextmanager
+def control_plane(root: pathlib.Path) -> t.Iterator[api.Api]:
+    """An API server with RBAC, and of the controller manager what looks after budgets and nodes."""
+    _crt, key = harness.certificate(root)
+    with api.apiserver(root / "api", key, "RBAC", {USER: TOKEN}) as server:
+        role = yaml.safe_load(CLUSTER_ROLE.read_text())
+        server.call("POST", f"{RBAC}/clusterroles", role)
+        server.call("POST", f"{RBAC}/clusterrolebindings", binding(role["metadata"]["name"]))
+        kubeconfig = root / "kubeconfig"
+        kubeconfig.write_text(server.kubeconfig())
+        flags = {
+            "kubeconfig": kubeconfig,
+            "controllers": MANAGED,
+            "leader-elect": "false",
+            "bind-address": "127.0.0.1",
+            "secure-port": free_port(),
+            "cert-dir": root / "controller-manager",
+            "authentication-skip-lookup": "true",
+        }
+        command = [
+            binary("kube-controller-manager", api.RELEASE),
+            *(f"--{name}={value}" for name, value in flags.items()),
+        ]
+        manager = Process("kube-controller-manager", command, root / "controller-manager.log")
+        try:
+            yield server
+        finally:
+            manager.stop(graceful=False)
+
+
+def make_controller(root: pathlib.Path, server: api.Api, guests: t.Iterable[Guest]) -> controller.Controller:
+    """A controller that reaches the guests by ssh, and the API with the user's token."""
+    hosts = {}
+    for guest in guests:
+        hosts[guest.name] = {"ansible_host": "127.0.0.1", "ansible_port": guest.port}
+        login = {
+            "ansible_user": "ansible",
+            "ansible_ssh_private_key_file": str(guest.image.login_key),
+            "ansible_ssh_common_args": " ".join(guest.ssh_options()),
+        }
+    controller.write_inventory(
+        root / "controller",
+        hosts,
+        **login,
+        ansible_python_interpreter="/usr/bin/python3",
+        ansible_ssh_timeout=60,
+        memmgr_api={"host": f"https://127.0.0.1:{server.port}", "api_key": TOKEN, "validate_certs": False},
+        kubelet_restart_stable_seconds=5,
+        kubelet_restart_timeout=int(READY_SECONDS),
+        node_reboot_ready_timeout=int(READY_SECONDS),
+    )
+    sudo = root / "bin/sudo"
+    sudo.parent.mkdir()
+    sudo.write_text(SUDO)
+    sudo.chmod(0o755)
+    return controller.Controller(root / "controller", controller.collections_path(), str(sudo.parent))
+
+
+@contextlib.contextmanager
+def lab(root: pathlib.Path) -> t.Iterator[Lab]:
+    """Everything below `root`, running, with pods; gone afterwards."""
+    disk = image()
+    guests = {name: Guest(name, root / name, disk) for name in NAMES}
+    with contextlib.ExitStack() as stack:
+        for guest in guests.values():
+            stack.callback(guest.power_off)
+            guest.power_on()
+        server = stack.enter_context(control_plane(root))
+        kubeconfig = server.kubeconfig().replace("127.0.0.1", HOST)
+        this = Lab(root, server, guests, make_controller(root, server, guests.values()))
+        for guest in guests.values():
+            guest.await_boot()
+            guest.write(KUBECONFIG, kubeconfig)
+            guest.systemctl("enable", "--now", "kubelet.service")
+        for name in NAMES:
+            this.await_ready(name)
+            this.add_pods(name)
+        yield this
