@@ -12,7 +12,14 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubenode.memory.plugins.plugin_utils._results import ResultsError, append_record, start_run
+from ansible_collections.kubenode.memory.plugins.plugin_utils._results import (
+    NOT_STARTED,
+    ResultsError,
+    append_record,
+    start_run,
+)
+
+NOT_STARTED_YET = {"verdict": None, "status": NOT_STARTED}
 
 
 class ActionModule(ActionBase):
@@ -26,6 +33,7 @@ class ActionModule(ActionBase):
                 "run_dir": {"type": "path", "required": True},
                 "result": {"type": "dict"},
                 "results": {"type": "dict"},
+                "pending": {"type": "list", "elements": "str", "default": []},
                 "hosts": {"type": "list", "elements": "str"},
             },
             required_one_of=[["result", "results", "hosts"]],
@@ -48,8 +56,9 @@ def write(run: Path, host: str, arguments: t.Mapping[str, t.Any]) -> t.Dict[str,
         written.update(changed=True, path=str(write_record(run, host, arguments["result"], time)))
     if arguments["results"] is not None:
         results = arguments["results"]
+        pending = set(arguments["pending"])
         for name, result in results.items():
-            write_record(run, name, result, time)
+            write_record(run, name, {**result, **(NOT_STARTED_YET if name in pending else {})}, time)
         written.update(changed=bool(results), summaries={name: one.get("summary") for name, one in results.items()})
     return written
 

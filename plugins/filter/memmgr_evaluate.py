@@ -85,13 +85,14 @@ import typing as t
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubenode.memory.plugins.module_utils._mapping import evaluate_mapping
-from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
-
 
 def memmgr_evaluate(
     data: t.Mapping[str, t.Any], kubelet_version: str = "", tolerance: str = "auto"
 ) -> t.Dict[str, t.Any]:
+    # Here, since Ansible loads all filters of a collection for any of them, in a new process for each host and task.
+    from ansible_collections.kubenode.memory.plugins.module_utils._mapping import evaluate_mapping
+    from ansible_collections.kubenode.memory.plugins.module_utils._request import InputError
+
     try:
         return evaluate_mapping(data, kubelet_version, tolerance)
     except InputError as error:

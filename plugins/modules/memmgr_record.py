@@ -31,6 +31,14 @@ options:
   results:
     description: The results of several hosts, by their names, so that one task is enough for all of them.
     type: dict
+  pending:
+    description:
+      - Hosts of O(results) of which this is not the last word, since work is still to be done on them. They are recorded
+        without their verdict, as not started, which holds if the run ends before that work.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.2.0
   hosts:
     description:
       - The hosts that the run is to reach, noted once in C(run.json). By it M(kubenode.memory.memmgr_report) knows the
