@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Forty nodes: canary first, then batches; a node that fails stops the run, harms no other, and failed.limit goes on.
 
-Also: no choice of tags goes round a gate, and a reset where there is no API to ask.
+Also: no choice of tags goes round a gate (one of those that leave the same tasks is run), and a reset where there is
+no API to ask.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import typing as t
 
 import pytest
 
-from . import fleet
+from . import controller, fleet, nodes, playbook_tags
 from .fleet import Host
 
 VERDICTS = ["refuse" if number in (7, 21) else "tolerable" if number % 6 == 0 else "match" for number in range(1, 41)]
@@ -23,21 +24,21 @@ STARTED = 5  # of the six that drifted
 FAILING = "node24"
 BATCH = "PLAY [Re-baseline, batch by batch]"
 TAGS = [
-    ("--tags", "memmgr_validate"),
     ("--tags", "memmgr_rebaseline"),
-    ("--tags", "kubelet_restart"),
-    ("--tags", "memmgr_report"),
     ("--skip-tags", "always"),
     ("--skip-tags", "memmgr_validate"),
     ("--skip-tags", "kubelet_restart"),
-    ("--skip-tags", "memmgr_rebaseline"),
+    ("--skip-tags", "always,kubelet_restart"),
+    ("--skip-tags", "memmgr_validate,kubelet_restart"),
 ]
 
-WAYS_ROUND: list[tuple[str, ...]] = [
-    (),
-    ("--tags", "kubelet_restart"),
+WAYS_BY_TAGS = [
+    ("--tags", "all"),
     ("--skip-tags", "always"),
     ("--skip-tags", "memmgr_validate"),
+]
+WAYS_ROUND = [
+    *WAYS_BY_TAGS,
     ("--start-at-task", "*Refuse what is known to fail"),
     ("--start-at-task", "*See in which state the unit is"),
     ("--start-at-task", "*Bring the unit to its state*"),
@@ -107,7 +108,7 @@ def test_no_choice_of_tags_goes_round_a_gate(tags: tuple[str, str], tmp_path: pa
     hosts, ansible = fleet.make(tmp_path, ["tolerable", "refuse"])
     original = hosts[0].sha256()
     # Where the unit is not stopped, nobody may say that it is.
-    stopped = tags != ("--skip-tags", "kubelet_restart")
+    stopped = "kubelet_restart" not in tags[1]
     run = ansible.playbook("remediate", *tags, memmgr_serial=["100%"], memmgr_rebaseline_kubelet_is_stopped=stopped)
     for host in hosts:
         require_safe(host, original)
@@ -115,12 +116,28 @@ def test_no_choice_of_tags_goes_round_a_gate(tags: tuple[str, str], tmp_path: pa
     assert (hosts[0].sha256() != original) == (tags == ("--tags", "memmgr_rebaseline")), run.output
 
 
+@pytest.mark.parametrize(
+    ("playbook", "run"),
+    [(controller.ROOT / "playbooks/remediate.yml", TAGS), (nodes.HERE / "restart.yml", WAYS_BY_TAGS)],
+    ids=["remediate", "restart"],
+)
+def test_every_choice_of_tags_is_one_that_is_run(playbook: pathlib.Path, run: list[tuple[str, str]]) -> None:
+    """It leaves the same tasks, or none that could touch a node."""
+    every = [*playbook_tags.every_choice(), ("--tags", "all")]
+    choices = playbook_tags.chosen(playbook, every, controller.collections_path())
+    assert len(choices) == 63
+    known = {choices[tags] for tags in run}
+    assert all(choices[tags].may_touch_a_node for tags in run), "it need not be run"
+    for choice, tasks in choices.items():
+        assert tasks in known or not tasks.may_touch_a_node, choice
+
+
 @pytest.mark.parametrize("way", WAYS_ROUND, ids=" ".join)
-def test_no_way_round_the_gate_of_a_restart(way: tuple[str, ...], tmp_path: pathlib.Path) -> None:
+def test_no_way_round_the_gate_of_a_restart(way: tuple[str, str], tmp_path: pathlib.Path) -> None:
     hosts, ansible = fleet.make(tmp_path, ["refuse", "match"])
     run = ansible.playbook("restart.yml", *way)
     assert (hosts[0].events(), hosts[0].active_state) == ([], "activating"), run.output
-    judged = way in WAYS_ROUND[:2]
+    judged = way == ("--tags", "all")
     assert [event[0] for event in hosts[1].events()] == (["restart"] if judged else []), run.output
     assert run.code or way[0] == "--start-at-task", run.output
     assert not judged or "The kubelet would not start, so its unit is not touched: refuse" in run.output
