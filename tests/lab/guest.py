@@ -9,6 +9,7 @@ A reboot within the guest starts its kernel anew, at another address, in the sam
 from __future__ import annotations
 
 import dataclasses
+import json
 import pathlib
 import re
 import shlex
@@ -27,6 +28,11 @@ NODE_MIB = 2048
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 MEMINFO = "/sys/devices/system/node/node*/meminfo"
 HOST = "10.0.2.2"
+SHUT_DOWN_AT_REBOOT = {"execute": "set-action", "arguments": {"reboot": "shutdown"}}
+TRIES = 8
+# An image takes 37 MiB (6.12) or 44 MiB (6.1) of its NUMA node.
+IMAGE_KIB = 30 * 1024
+JITTER_KIB = 256
 # The counter of an emulated CPU is good, which the kernel does not believe; any other clock leaves the emulation.
 APPEND = "console=ttyS0 quiet net.ifnames=0 panic=-1 tsc=reliable mitigations=off"
 CPUSETS = "/sys/fs/cgroup/kubepods.slice/kubepods-pod*.slice/cri-containerd-*.scope/cpuset.mems"
@@ -40,6 +46,11 @@ class Boot:
     kernel: str
     image: str
     totals: t.Mapping[int, int]
+
+    def moved(self, before: t.Mapping[int, int]) -> bool:
+        """Whether an image's worth of memory has gone from one NUMA node to another; other needs vary by some KiB."""
+        changes = sorted(self.totals[node] - total for node, total in before.items())
+        return changes[0] < -IMAGE_KIB and changes[-1] > IMAGE_KIB and abs(sum(changes)) < JITTER_KIB
 
 
 class GuestError(HarnessError):
@@ -90,7 +101,7 @@ class Guest(KubeletNode):
             *("-device", "virtio-blk-pci,drive=disk", "-device", "virtio-rng-pci"),
             *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22"),
             *("-device", "virtio-net-pci,netdev=net,romfile="),
-            *("-serial", "stdio"),
+            *("-serial", "stdio", "-qmp", f"unix:{self.directory}/qmp,server=on,wait=off"),
         ]
 
     def _numa(self) -> t.Iterator[str]:
@@ -125,6 +136,35 @@ class Guest(KubeletNode):
         before = self.boot().boot_id
         self.exec("systemctl", "reboot", check=False)
         return self.await_boot(before)
+
+    def recorded(self) -> dict[int, int]:
+        """Memory in KiB by NUMA node, as the kubelet's state file has it."""
+        nodes = self.state["machineState"]
+        return {int(node): int(tables["memoryMap"]["memory"]["total"]) >> 10 for node, tables in nodes.items()}
+
+    def reboot_until_drift(self) -> Boot:
+        """Reboot until the kernel's image lies on another NUMA node than when the kubelet's state file was written."""
+        boot, recorded = self.boot(), self.recorded()
+        for _try in range(TRIES):
+            if boot.moved(recorded):
+                return boot
+            boot = self.reboot()
+        raise HarnessError(f"{self.name}: {TRIES} boots with the memory of the first, {recorded}")
+
+    def stop_at_reboot(self) -> None:
+        """From now on QEMU ends where the guest reboots, so that another machine can be powered on."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(str(self.directory / "qmp"))
+            with connection.makefile("rw") as monitor:
+                for command in ({"execute": "qmp_capabilities"}, SHUT_DOWN_AT_REBOOT):
+                    monitor.write(json.dumps(command) + "\n")
+                    monitor.flush()
+                    until("the monitor answers", lambda: "return" in json.loads(monitor.readline()))
+
+    def await_stop(self) -> None:
+        self.qemu.wait(BOOT_SECONDS)
+        self._qemu = None
 
     def ssh_options(self) -> list[str]:
         """Options of ssh that also fit Ansible's."""

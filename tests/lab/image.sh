@@ -139,7 +139,7 @@ install -m 755 "$kubelet" "$root/usr/bin/kubelet"
 install_keys
 install_pause_image
 chroot "$root" systemctl --quiet enable network.service ssh.service containerd.service
-chroot "$root" systemctl --quiet mask serial-getty@ttyS0.service getty@tty1.service systemd-logind.service \
+chroot "$root" systemctl --quiet mask serial-getty@ttyS0.service getty@tty1.service \
     systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-remount-fs.service sys-kernel-debug.mount \
     sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount
 wait "$kernels"

@@ -14,7 +14,7 @@ import pathlib
 import typing as t
 
 import yaml
-from kubelet.harness import apiserver as api, lab as harness
+from kubelet.harness import apiserver as api, host, lab as harness
 from kubelet.harness.kubelet import binary
 from kubelet.harness.process import Process, free_port, until
 from maintenance.conftest import CLUSTER_ROLE, RBAC, TOKEN, USER, binding
@@ -45,6 +45,7 @@ class Lab:
     guests: dict[str, Guest]
     ansible: controller.Controller
     pins: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    others: list[Process] = dataclasses.field(default_factory=list)
 
     @property
     def user(self) -> api.Api:
@@ -77,16 +78,56 @@ class Lab:
         self.await_ready(name)
         self.guests[name].await_pins(self.pins[name])
 
+    def cordon(self, name: str) -> tuple[bool, dict[str, str]]:
+        """Whether a node is cordoned, and the collection's annotations by their last part."""
+        node = self.node(name)
+        annotations = node["metadata"].get("annotations", {}).items()
+        own = {key.split("/")[1]: text for key, text in annotations if key.startswith("kubenode.memory/")}
+        return node["spec"].get("unschedulable", False), own
+
+    def uncordon(self, name: str) -> None:
+        """Give a node back to the scheduler as an administrator does."""
+        gone = {f"kubenode.memory/{key}": None for key in self.cordon(name)[1]}
+        change = {"spec": {"unschedulable": None}, "metadata": {"annotations": gone}}
+        self.server.call("PATCH", f"/api/v1/nodes/{name}", change)
+
+    def reboot(self, *arguments: str, **variables: t.Any) -> controller.Run:
+        """The maintenance window with consent and without a drain, both nodes at once."""
+        usual = {"node_reboot_ok": True, "node_reboot_drain": False, "memmgr_serial": ["100%"]}
+        return self.ansible.playbook("maintenance_reboot", *arguments, **{**usual, **variables})
+
+    def api_pid(self) -> int:
+        """The process of the API server."""
+        (pid,) = [pid for pid in host.processes_below(self.directory) if b"kube-apiserver" in _arguments(pid)[0]]
+        return pid
+
+    @contextlib.contextmanager
+    def restarted_api(self) -> t.Iterator[None]:
+        """Start the API server again after the block, which has ended it."""
+        command = [argument.decode() for argument in _arguments(self.api_pid())]
+        yield
+        again = Process("kube-apiserver", command, self.directory / "apiserver.log")
+        self.others.append(again)
+        again.ready("it answers", lambda: self.server.find("/api/v1/namespaces/default"), READY_SECONDS)
+
+    def stop_others(self) -> None:
+        for process in self.others:
+            process.stop(graceful=False)
+
     def become_calls(self) -> str:
         """What was asked of sudo on the controller."""
         called = self.directory / "bin/called"
         return called.read_text() if called.exists() else ""
 
 
+def _arguments(pid: int) -> list[bytes]:
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+
+
 def pinned_pod(name: str, node: str) -> api.Document:
     """A Guaranteed pod of nobody's, which a drain evicts with force only."""
     pod = api.guaranteed_pod(name, node, POD)
-    pod["metadata"]["labels"] = {"app": name}
+    pod["metadata"]["labels"] = {"node": node}
     return pod
 
 
@@ -131,7 +172,7 @@ def make_controller(root: pathlib.Path, server: api.Api, guests: t.Iterable[Gues
             "ansible_ssh_common_args": " ".join(guest.ssh_options()),
         }
     controller.write_inventory(
-        root / "controller",
+        root / "lab",
         hosts,
         **login,
         ansible_python_interpreter="/usr/bin/python3",
@@ -145,7 +186,7 @@ def make_controller(root: pathlib.Path, server: api.Api, guests: t.Iterable[Gues
     sudo.parent.mkdir()
     sudo.write_text(SUDO)
     sudo.chmod(0o755)
-    return controller.Controller(root / "controller", controller.collections_path(), str(sudo.parent))
+    return controller.Controller(root / "lab", controller.collections_path(), str(sudo.parent))
 
 
 @contextlib.contextmanager
@@ -160,6 +201,7 @@ def lab(root: pathlib.Path) -> t.Iterator[Lab]:
         server = stack.enter_context(control_plane(root))
         kubeconfig = server.kubeconfig().replace("127.0.0.1", HOST)
         this = Lab(root, server, guests, make_controller(root, server, guests.values()))
+        stack.callback(this.stop_others)
         for guest in guests.values():
             guest.await_boot()
             guest.write(KUBECONFIG, kubeconfig)
