@@ -47,17 +47,24 @@ def binding(role: str) -> api.Document:
     }
 
 
+def api_variables(server: api.Api) -> dict[str, t.Any]:
+    return {"host": f"https://127.0.0.1:{server.port}", "api_key": TOKEN, "validate_certs": False}
+
+
 def make_controller(
-    directory: pathlib.Path, server: api.Api, fleet: t.Iterable[machines.Machine]
+    directory: pathlib.Path,
+    server: api.Api,
+    fleet: t.Iterable[machines.Machine],
+    own: t.Mapping[str, t.Mapping[str, t.Any]],
 ) -> controller.Controller:
-    """A controller that reaches the machines, and the API with the user's token."""
+    """A controller that reaches the machines, and the API with the user's token; with variables of some hosts' own."""
     controller.write_inventory(
         directory,
-        machines.inventory(fleet),
-        ansible_connection="machine",
+        {machine.name: {**machine.variables(), **own.get(machine.name, {})} for machine in fleet},
+        ansible_connection="node_namespaces",
         ansible_python_interpreter=sys.executable,
         memmgr_become=False,
-        memmgr_api={"host": f"https://127.0.0.1:{server.port}", "api_key": TOKEN, "validate_certs": False},
+        memmgr_api=api_variables(server),
         memmgr_validate_kubelet_version="v1.34.4",
         kubelet_restart_healthz_url="",
         kubelet_restart_stable_seconds=0,

@@ -25,6 +25,7 @@ from kubelet.harness.process import Process, until
 
 HERE = pathlib.Path(__file__).resolve().parent
 SYSTEMCTL = HERE.parent / "systemd" / "fleet_systemctl"
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 KUBELET = "/var/lib/kubelet/bin/kubelet"
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 SHOWN = (
@@ -35,6 +36,7 @@ SHOWN = (
     f"/{BOOT_ID}",
     "/var/lib",
     "/etc/systemd/system",
+    "/etc/machine-id",
 )
 START = """set -e
 root=$1 name=$2 up=$3
@@ -51,24 +53,25 @@ REBOOT = """#!/bin/sh
 VERSION = """#!/bin/sh
 [ "$1" != --version ] || echo 'Kubernetes v1.34.4'
 """
-MACHINE_ID = pathlib.Path("/etc/machine-id")
 NODE_INFO = """architecture containerRuntimeVersion kernelVersion kubeProxyVersion kubeletVersion operatingSystem
 osImage systemUUID"""
 POD = "8e0a1d4c-5a0f-4f0e-9f0e-3f8d5f1d7c11"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-BEATS_PER_SECOND = 1.0
+BEATS_PER_SECOND = 0.5
 
 
 @dataclasses.dataclass
 class Machine:
-    """`memory` is what it boots with; `pinned` KiB of NUMA node 0 are a pod's."""
+    """`memory` is what it boots with, `pinned` KiB of NUMA node 0 are a pod's; of the boot `told` the API knows."""
 
     name: str
     directory: pathlib.Path
     memory: numa.Topology = numa.TWO_NODES
     pinned: int = 20 * numa.GIB
     comes_back: bool = True
+    machine_id: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex)
     boots: list[str] = dataclasses.field(default_factory=list)
+    told: str = ""
     _process: Process | None = None
 
     @property
@@ -101,6 +104,7 @@ class Machine:
         _program(self.directory / "bin/power", REBOOT)
         _program(self.root / KUBELET.lstrip("/"), VERSION)
         (self.root / BOOT_ID).parent.mkdir(parents=True)
+        (self.root / "etc/machine-id").write_text(self.machine_id + "\n", encoding="ascii")
 
     def boot(self) -> None:
         """Start it with its memory and a new boot id; the kubelet crash-loops where its file is not that memory's."""
@@ -148,7 +152,11 @@ class Machine:
         return self._process is not None and self.active_state == "active"
 
     def variables(self) -> dict[str, t.Any]:
-        return {"machine_directory": str(self.directory), "node_reboot_command": str(self.directory / "bin/power")}
+        return {
+            "node_pid_file": str(self.directory / "pid"),
+            "node_variables": [f"PATH={self.directory}/bin:{PATH}", f"FLEET_UNITS={self.directory}/units"],
+            "node_reboot_command": str(self.directory / "bin/power"),
+        }
 
 
 def _program(path: pathlib.Path, text: str) -> None:
@@ -218,19 +226,24 @@ class Fleet:
                         self.beat(machine)
 
     def beat(self, machine: Machine) -> None:
-        """What a kubelet that runs tells the API."""
+        """What a kubelet that runs tells the API: its status once a boot, its lease again and again."""
         now = datetime.now(timezone.utc)
+        if machine.told != machine.boots[-1]:
+            self._tell_status(machine, now)
+        lease = {"renewTime": now.isoformat(timespec="microseconds").replace("+00:00", "Z")}
+        self._server.call("PATCH", f"{LEASES}/{machine.name}", {"spec": lease})
+
+    def _tell_status(self, machine: Machine, now: datetime) -> None:
         stamp = now.isoformat(timespec="seconds").replace("+00:00", "Z")
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": stamp}
         info = {
             **dict.fromkeys(NODE_INFO.split(), ""),
             "bootID": machine.boots[-1],
-            "machineID": MACHINE_ID.read_text().strip(),
+            "machineID": machine.machine_id,
         }
         path = f"/api/v1/nodes/{machine.name}/status"
         self._server.call("PATCH", path, {"status": {"conditions": [ready], "nodeInfo": info}})
-        lease = {"renewTime": now.isoformat(timespec="microseconds").replace("+00:00", "Z")}
-        self._server.call("PATCH", f"{LEASES}/{machine.name}", {"spec": lease})
+        machine.told = machine.boots[-1]
 
     def node(self, name: str) -> tuple[bool, dict[str, str]]:
         """Whether it is cordoned, and this collection's annotations."""
@@ -249,7 +262,3 @@ class Fleet:
             return bool(info["bootID"] == self.machines[name].boots[-1])
 
         until(f"{name} has told the API of its boot", told)
-
-
-def inventory(machines: t.Iterable[Machine]) -> dict[str, dict[str, t.Any]]:
-    return {machine.name: machine.variables() for machine in machines}

@@ -5,7 +5,8 @@
 
 .PHONY: test-maintenance
 
-test-maintenance: tree ## a maintenance window over machines that reboot, with a real API server (root)
+test-maintenance: tree ## a maintenance window over machines that reboot, with a real API server (root; installs etcd)
+	@tests/kubelet/setup.sh
 	@tests/tools/venv.sh $(WORK)/venv-systemd requirements-ansible.txt requirements.txt tests/systemd/requirements.txt
 	@PYTHON=$(WORK)/venv-systemd/bin/python tests/systemd/collections.sh
 	@python3 tests/tools/build_kubernetes.py kube-apiserver v1.37.2

@@ -1,10 +1,14 @@
 # Copyright: (c) 2026, The kubenode.memory authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A maintenance window, from the canary to the last node of the control plane, and every way in which it ends early."""
+"""A maintenance window, from the canary to the last node of the control plane, and every way in which it ends early.
+
+Two stories, told in this order over one fleet. Runs of Ansible are what takes time, so each shows as much as it can.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import typing as t
@@ -15,7 +19,7 @@ from kubelet.harness import apiserver as api
 from kubelet.harness.topology import GIB, MIB, TWO_NODES
 from systemd.controller import Controller, Run
 
-from .conftest import TOKEN, make_controller
+from .conftest import TOKEN, api_variables, make_controller
 from .machines import Fleet, Machine
 
 IMAGE = 45272
@@ -26,8 +30,61 @@ BY, REASON = "kubenode.memory/cordoned-by", "kubenode.memory/reason"
 RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 HEALTHY = ("currentHealthy", "desiredHealthy", "expectedPods")
 NOBODY: tuple[bool, dict[str, str]] = (False, {})
+UNCORDON = pathlib.Path(__file__).resolve().parent / "uncordon.yml"
+DEAD = "https://127.0.0.1:9"
 
-NAMES = ("canary", "same", "cordoned", "dimm", "later", "doomed", "tight", "master")
+
+@dataclasses.dataclass(frozen=True)
+class Ending:
+    """How it ends for a node that is named for what happens to it.
+
+    With which words it begins, which are in it too, and with which reason it stays cordoned, if it does.
+    """
+
+    words: str
+    detail: str = ""
+    reason: str = ""
+    variables: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+
+
+WINDOW = ("canary", "cordoned", "dimm", "later", "doomed", "tight", "master")
+ENDINGS = {
+    "other": Ending(
+        "not rebooted: Node later of the API is not this machine (both its boot id and its machine id are others)",
+        variables={"memmgr_node_name": "later"},
+    ),
+    "silent": Ending("not rebooted: Node silent of the API has the boot id "),
+    "unknown": Ending(
+        "not rebooted: The API knows no node nobody; set memmgr_node_name", variables={"memmgr_node_name": "nobody"}
+    ),
+    "unreachable": Ending(
+        "not rebooted: The API did not answer: ", "Connection refused", variables={"memmgr_api": {"host": DEAD}}
+    ),
+    "unauthorized": Ending(
+        "not rebooted: The API did not answer: ", "Unauthorized", variables={"memmgr_api": {"api_key": "wrong"}}
+    ),
+    "labelled": Ending(
+        "not rebooted: Node labelled is labelled as part of the control plane, which the machine does not show."
+    ),
+    "budget": Ending(
+        "not rebooted: Node budget was not drained within 10 s: Failed to delete pod default/database due to: "
+        "Cannot evict pod as it would violate the pod's disruption budget",
+        variables={"node_reboot_drain_timeout": 10},
+    ),
+    "slow": Ending(
+        "not rebooted: Node slow was not drained within 2 s: pods are still running",
+        variables={"node_reboot_drain_timeout": 2},
+    ),
+    "tasks": Ending("not rebooted: Update: non-zero return code", reason="not rebooted: Update: non-zero return code"),
+    "down": Ending(
+        "did not come back: Timed out waiting for last boot time check",
+        reason="did not come back: Timed out waiting for last boot time check",
+        variables={"node_reboot_timeout": 5},
+    ),
+    "lost": Ending(
+        "did not come back: ", "Connection refused", reason=BEGUN, variables={"node_reboot_ready_timeout": 4}
+    ),
+}
 
 
 def closed() -> list[dict[str, t.Any]]:
@@ -40,41 +97,67 @@ def closed() -> list[dict[str, t.Any]]:
 @pytest.fixture(scope="module")
 def fleet(server: api.Api, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Fleet]:
     root = tmp_path_factory.mktemp("machines")
-    machines = []
-    for name in NAMES:
+    machines = {}
+    for name in (*WINDOW, *ENDINGS):
         (root / name).mkdir()
-        machines.append(Machine(name, root / name))
-    found = {machine.name: machine for machine in machines}
-    found["doomed"].memory = LOSS
-    found["tight"].pinned = TWO_NODES.nodes[0].memory - 600 * MIB - 50 * MIB
-    with Fleet(machines, server) as running:
+        machines[name] = Machine(name, root / name)
+    machines["doomed"].memory = LOSS
+    machines["tight"].pinned = TWO_NODES.nodes[0].memory - 600 * MIB - 50 * MIB
+    with Fleet(list(machines.values()), server) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def ansible(fleet: Fleet, server: api.Api, tmp_path_factory: pytest.TempPathFactory) -> Controller:
-    return make_controller(tmp_path_factory.mktemp("controller"), server, fleet.machines.values())
+def kubeconfig(server: api.Api, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """What one of the nodes is reached with, as long as the API answers."""
+    file = tmp_path_factory.mktemp("kubeconfig") / "config"
+    file.write_text(api.Api(server.port, TOKEN).kubeconfig())
+    return file
 
 
-def reboot(ansible: Controller, *arguments: str, **variables: t.Any) -> Run:
-    return ansible.playbook("maintenance_reboot", *arguments, **{"node_reboot_ok": True, **variables})
+@pytest.fixture(scope="module")
+def ansible(
+    fleet: Fleet, server: api.Api, kubeconfig: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> Controller:
+    directory = tmp_path_factory.mktemp("controller")
+    tasks = directory / "update.yml"
+    tasks.write_text(json.dumps([{"name": "Update", "ansible.builtin.command": {"cmd": "false"}}]))
+    own = {name: dict(ending.variables) for name, ending in ENDINGS.items()}
+    for variables in own.values():
+        if "memmgr_api" in variables:
+            variables["memmgr_api"] = {**api_variables(server), **variables["memmgr_api"]}
+    own["tasks"]["node_reboot_tasks"] = str(tasks)
+    own["lost"]["memmgr_api"] = {"kubeconfig": str(kubeconfig)}
+    own["master"] = {"node_reboot_control_plane": True}
+    return make_controller(directory, server, fleet.machines.values(), own)
 
 
-def lines(run: Run) -> str:
-    """The output as one line without Ansible's quotes."""
-    return " ".join(run.output.split())
+def reboot(ansible: Controller, limit: t.Iterable[str], *arguments: str, **variables: t.Any) -> Run:
+    chosen = ("--limit", ",".join(limit), "--forks", "12")
+    return ansible.playbook("maintenance_reboot", *chosen, *arguments, **{"node_reboot_ok": True, **variables})
+
+
+# --- from the canary to the control plane ----------------------------------------------------------------------------
 
 
 def test_nothing_is_touched_without_consent(ansible: Controller, fleet: Fleet) -> None:
-    run = ansible.playbook("maintenance_reboot", memmgr_report_query="[?reboot.needed].host")
+    run = reboot(ansible, WINDOW, node_reboot_ok=False, memmgr_report_query="[?reboot.needed].host")
     assert run.code == 0, run.output
-    assert "Need a reboot: canary, same, cordoned, dimm, later, doomed, tight, master" in run.output
+    assert f"Need a reboot: {', '.join(WINDOW)}" in run.output
     assert "Will be rebooted: none" in run.output
     assert "Would not come back even without drift: doomed" in run.output
     assert "Less room than the bound: tight (NUMA node 0 52428800 bytes)" in run.output
     assert "needs a reboot" in (run.report / "table.txt").read_text()
-    assert len((run.report / "selected.limit").read_text().split()) == len(NAMES)
+    assert sorted((run.report / "selected.limit").read_text().split()) == sorted(WINDOW)
+    assert "set node_reboot_control_plane_ok" in run.results()["master"]["summary"]
     assert fleet.order == []
+    assert fleet.node("canary") == NOBODY
+
+
+def test_check_mode_touches_nothing(ansible: Controller, fleet: Fleet) -> None:
+    run = reboot(ansible, ["canary"], "--check")
+    assert (run.code, fleet.order, run.limit()) == (0, [], []), run.output
+    assert run.results()["canary"]["reboot"]["status"] == "planned"
     assert fleet.node("canary") == NOBODY
 
 
@@ -86,7 +169,7 @@ def test_window_from_the_canary_to_the_first_node_that_is_lost(
     fleet.machines["dimm"].memory = LOSS
     fleet.change("cordoned", spec={"unschedulable": True})
     server.create_pod(pod("web", "canary"))
-    run = reboot(ansible, "-vvv", "--limit", "!tight:!same", memmgr_serial=[1, 2])
+    run = reboot(ansible, [name for name in WINDOW if name != "tight"], "-vvv", memmgr_serial=[1, 2])
     assert run.code == 2, run.output
     assert TOKEN not in run.output
     assert fleet.order[0] == "canary"
@@ -121,23 +204,12 @@ def test_rest_follows_and_the_control_plane_comes_last(ansible: Controller, flee
     fleet.await_beat("dimm")
     fleet.change("master", metadata={"labels": {"node-role.kubernetes.io/control-plane": ""}})
     fleet.order.clear()
-    limit = ("--limit", "dimm,later,master")
-    run = reboot(ansible, *limit, memmgr_serial=["100%"], node_reboot_drain=False)
-    assert run.code == 2, run.output
-    assert (
-        "labelled as part of the control plane, which the machine does not show" in run.results()["master"]["summary"]
-    )
-    assert sorted(fleet.order) == ["dimm", "later"]
-    assert [fleet.node(name) for name in ("dimm", "later", "master")] == [NOBODY] * 3
-
-    fleet.order.clear()
-    run = reboot(ansible, "--limit", "master", node_reboot_control_plane=True)
-    assert (run.code, fleet.order, run.limit()) == (0, [], ["master"]), run.output
-    assert "set node_reboot_control_plane_ok" in run.results()["master"]["summary"]
-
-    consent = {"node_reboot_control_plane": True, "node_reboot_control_plane_ok": True}
-    run = reboot(ansible, "--limit", "master", **consent)
-    assert (run.code, fleet.order, run.limit()) == (0, ["master"], []), run.output
+    names = ["dimm", "later", "master"]
+    variables = {"memmgr_serial": ["100%"], "node_reboot_drain": False, "node_reboot_control_plane_ok": True}
+    run = reboot(ansible, names, **variables)
+    assert (run.code, run.limit()) == (0, []), run.output
+    assert (set(fleet.order[:2]), fleet.order[2:]) == ({"dimm", "later"}, ["master"])
+    assert [fleet.node(name) for name in names] == [NOBODY] * 3
 
 
 def pod(name: str, node: str) -> api.Document:
@@ -148,132 +220,108 @@ def pod(name: str, node: str) -> api.Document:
     return manifest
 
 
-@pytest.fixture
-def budget(server: api.Api) -> t.Iterator[str]:
-    """A pod on `same` that its disruption budget keeps there; its name."""
-    server.create_pod(pod("database", "same"))
-    server.call("PATCH", f"{api.PODS}/database/status", {"status": RUNNING})
-    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    selector = {"matchLabels": {"app": "database"}}
-    server.call("POST", path, {"metadata": {"name": "database"}, "spec": {"minAvailable": 1, "selector": selector}})
-    status = {"observedGeneration": 1, "disruptionsAllowed": 0, **dict.fromkeys(HEALTHY, 1)}
-    server.call("PATCH", f"{path}/database/status", {"status": status})
-    yield "database"
-    server.call("DELETE", f"{path}/database")
-    server.delete_pod("database")
+# --- early ends ------------------------------------------------------------------------------------------------------
 
 
-def test_drain_that_a_budget_forbids(ansible: Controller, fleet: Fleet, server: api.Api, budget: str) -> None:
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"node_reboot_windows": closed()}, "not begun: the maintenance window is closed until "),
+        (
+            {
+                "node_reboot_hooks": [
+                    {"name": "good", "command": "true"},
+                    {"name": "alerts", "command": "false"},
+                    {"name": "web", "url": DEAD},
+                ]
+            },
+            "not begun: hook failed: web (status -1), alerts (exit code 1)",
+        ),
+    ],
+    ids=["window", "hooks"],
+)
+def test_batch_that_may_not_begin(ansible: Controller, fleet: Fleet, variables: dict[str, t.Any], words: str) -> None:
     fleet.order.clear()
-    run = reboot(ansible, "--limit", "same")
-    assert (run.code, fleet.order, run.limit()) == (2, [], ["same"]), run.output
-    summary = run.results()["same"]["summary"]
-    assert summary.startswith(
-        "not rebooted: Node same was not drained within 20 s: Failed to delete pod default/database"
-    )
-    assert "disruption budget" in summary
-    assert fleet.node("same") == NOBODY
-    assert server.pod(budget)["metadata"].get("deletionTimestamp") is None
-
-
-def test_drain_that_takes_too_long(ansible: Controller, fleet: Fleet, server: api.Api) -> None:
-    """To kubernetes.core that is a warning; here it is the end."""
-    slow = pod("slow", "later")
-    slow["spec"]["terminationGracePeriodSeconds"] = 3600
-    server.create_pod(slow)
-    server.call("PATCH", f"{api.PODS}/slow/status", {"status": RUNNING})
-    fleet.order.clear()
-    run = reboot(ansible, "--limit", "later", node_reboot_drain_timeout=2)
-    server.delete_pod("slow")
+    run = reboot(ansible, ["later"], **variables)
     assert (run.code, fleet.order, run.limit()) == (2, [], ["later"]), run.output
-    assert "was not drained within 2 s: pods are still running" in run.results()["later"]["summary"]
+    assert run.results()["later"]["summary"].startswith(words)
     assert fleet.node("later") == NOBODY
 
 
-DEAD = "https://127.0.0.1:9"
-GOOD_HOOK = {"name": "good", "command": "true"}
-EARLY_ENDS: list[tuple[str, dict[str, t.Any], str]] = [
-    ("window", {"node_reboot_windows": closed()}, "not begun: the maintenance window is closed until "),
-    (
-        "hooks",
-        {"node_reboot_hooks": [GOOD_HOOK, {"name": "alerts", "command": "false"}, {"name": "web", "url": DEAD}]},
-        "not begun: hook failed: web (status -1), alerts (exit code 1)",
-    ),
-    ("name", {"memmgr_node_name": "later"}, "not rebooted: Node later of the API has the boot id "),
-    ("nobody", {"memmgr_node_name": "nobody"}, "not rebooted: The API knows no node nobody; set memmgr_node_name"),
-    ("api", {"memmgr_api": {"host": DEAD}}, "not rebooted: The API did not answer: "),
-    ("rights", {"memmgr_api": {"api_key": "wrong"}}, "not rebooted: The API did not answer: "),
-]
-
-
-@pytest.mark.parametrize(("variables", "words"), [row[1:] for row in EARLY_ENDS], ids=[row[0] for row in EARLY_ENDS])
-def test_early_ends(
-    ansible: Controller, fleet: Fleet, server: api.Api, variables: dict[str, t.Any], words: str
-) -> None:
+@pytest.fixture(scope="module")
+def endings(ansible: Controller, fleet: Fleet, server: api.Api, kubeconfig: pathlib.Path) -> Run:
+    """One batch in which nothing goes well, in a window that does not count."""
     fleet.order.clear()
-    if "memmgr_api" in variables:
-        usual = {"host": f"https://127.0.0.1:{server.port}", "api_key": TOKEN, "validate_certs": False}
-        variables = {"memmgr_api": {**usual, **variables["memmgr_api"]}}
-    run = reboot(ansible, "--limit", "same", **variables)
-    assert (run.code, fleet.order, run.limit()) == (2, [], ["same"]), run.output
-    assert run.results()["same"]["summary"].startswith(words)
-    assert [fleet.node(name) for name in ("same", "later")] == [NOBODY, NOBODY]
+    fleet.change("later", spec={"unschedulable": True}, metadata={"annotations": {BY: "an earlier run"}})
+    fleet.change("labelled", metadata={"labels": {"node-role.kubernetes.io/control-plane": ""}})
+    fleet.machines["silent"].memory = MOVED
+    fleet.restart(fleet.machines["silent"])
+    fleet.machines["down"].comes_back = False
+    keep_by_budget(server, "database", "budget")
+    slow = pod("slow", "slow")
+    slow["spec"]["terminationGracePeriodSeconds"] = 3600
+    server.create_pod(slow)
+    server.call("PATCH", f"{api.PODS}/slow/status", {"status": RUNNING})
 
+    def lose_the_api(machine: Machine) -> None:
+        if machine.name == "lost":
+            kubeconfig.write_text(api.Api(9, TOKEN).kubeconfig())
 
-def test_check_mode_touches_nothing(ansible: Controller, fleet: Fleet) -> None:
-    fleet.order.clear()
-    run = reboot(ansible, "--check", "--limit", "same")
-    assert (run.code, fleet.order, run.limit()) == (0, [], []), run.output
-    assert run.results()["same"]["reboot"]["status"] == "planned"
-    assert fleet.node("same") == NOBODY
-
-
-def test_override_is_recorded_and_the_api_is_lost_on_the_way(
-    ansible: Controller, fleet: Fleet, server: api.Api, tmp_path: pathlib.Path
-) -> None:
-    """The machine is back, and nobody can tell that the node is Ready: it stays cordoned, as its annotation says."""
-    user = api.Api(server.port, TOKEN)
-    file = tmp_path / "kubeconfig"
-    file.write_text(user.kubeconfig())
-    fleet.on_reboot = lambda _machine: (file.write_text(api.Api(9, TOKEN).kubeconfig()), None)[1]
-    fleet.order.clear()
-    run = reboot(
+    fleet.on_reboot = lose_the_api
+    return reboot(
         ansible,
-        *("--limit", "later"),
-        memmgr_api={"kubeconfig": str(file)},
+        ENDINGS,
+        "-vvv",
+        memmgr_serial=["100%"],
         node_reboot_windows=closed(),
         node_reboot_window_override="ticket 4711",
-        node_reboot_ready_timeout=4,
-        node_reboot_hooks=[GOOD_HOOK],
+        node_reboot_hooks=[{"name": "good", "command": "true"}],
     )
-    fleet.on_reboot = lambda _machine: None
-    assert (run.code, fleet.order, run.limit()) == (2, ["later"], ["later"]), run.output
-    assert run.results()["later"]["gate"]["override"] == "ticket 4711"
-    assert run.results()["later"]["summary"].startswith("did not come back: ")
-    is_cordoned, annotations = fleet.node("later")
-    assert (is_cordoned, annotations[REASON]) == (True, BEGUN)
 
 
-def test_machine_that_stays_down(ansible: Controller, fleet: Fleet) -> None:
-    fleet.machines["same"].comes_back = False
-    run = reboot(ansible, "--limit", "same", node_reboot_timeout=5)
-    assert (run.code, run.limit()) == (2, ["same"]), run.output
-    is_cordoned, annotations = fleet.node("same")
-    assert is_cordoned
-    assert annotations[REASON].startswith("did not come back: Timed out waiting for last boot time check")
+def keep_by_budget(server: api.Api, name: str, node: str) -> None:
+    """A pod that its disruption budget keeps on a node."""
+    server.create_pod(pod(name, node))
+    server.call("PATCH", f"{api.PODS}/{name}/status", {"status": RUNNING})
+    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}
+    server.call("POST", path, {"metadata": {"name": name}, "spec": spec})
+    status = {"observedGeneration": 1, "disruptionsAllowed": 0, **dict.fromkeys(HEALTHY, 1)}
+    server.call("PATCH", f"{path}/{name}/status", {"status": status})
 
 
-def test_tasks_of_the_user_that_fail(ansible: Controller, fleet: Fleet, tmp_path: pathlib.Path) -> None:
-    """Nobody knows in which state they left the machine: it is not rebooted, and stays cordoned."""
-    file = tmp_path / "update.yml"
-    file.write_text(json.dumps([{"name": "Update", "ansible.builtin.command": {"cmd": "false"}}]))
-    fleet.order.clear()
-    run = reboot(ansible, "--limit", "canary", node_reboot_tasks=str(file))
-    assert (run.code, fleet.order, run.limit()) == (2, [], ["canary"]), run.output
-    assert fleet.node("canary")[1][REASON].startswith("not rebooted: Update: non-zero return code")
+def test_batch_in_which_nothing_goes_well(endings: Run, fleet: Fleet, server: api.Api) -> None:
+    assert endings.code == 2, endings.output
+    assert TOKEN not in endings.output
+    assert sorted(fleet.order) == ["down", "lost"]
+    assert sorted(endings.limit()) == sorted(ENDINGS)
+    assert {result["gate"]["override"] for result in endings.results().values()} == {"ticket 4711"}
+    assert server.pod("database")["metadata"].get("deletionTimestamp") is None
+    assert fleet.node("later") == (True, {BY: "an earlier run"}), "the name that `other` is given by mistake"
 
 
-def test_cluster_role_grants_no_more(server: api.Api) -> None:
+@pytest.mark.parametrize("name", ENDINGS)
+def test_ending(endings: Run, fleet: Fleet, name: str) -> None:
+    ending = ENDINGS[name]
+    summary = endings.results()[name]["summary"]
+    assert summary.startswith(ending.words)
+    assert ending.detail in summary
+    is_cordoned, annotations = fleet.node(name)
+    if ending.reason:
+        assert is_cordoned
+        assert annotations[REASON].startswith(ending.reason)
+    else:
+        assert (is_cordoned, annotations) == NOBODY
+
+
+def test_uncordon_gives_back_what_is_ours(ansible: Controller, fleet: Fleet, endings: Run) -> None:
+    """A person has brought the node back; somebody else's cordon stays."""
+    run = ansible.playbook(str(UNCORDON), "--limit", "tasks,cordoned")
+    assert run.code == 0, run.output
+    assert [fleet.node(name) for name in ("tasks", "cordoned")] == [NOBODY, (True, {})]
+
+
+def test_cluster_role_grants_no_more(server: api.Api, fleet: Fleet) -> None:
     user = api.Api(server.port, TOKEN)
     assert user.call("GET", "/api/v1/nodes/canary")["metadata"]["name"] == "canary"
     for method, path in (

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, The kubenode.memory authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Connection to a node of the tests: nsenter takes 6 ms, `podman exec` 300."""
+"""Connection to a node of the tests: nsenter takes 6 ms, `podman exec` 300.
+
+Also to the machines of tests/maintenance, which are no containers and go down while something runs on them.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,18 @@ options:
     vars:
       - name: inventory_hostname
       - name: ansible_host
+  pid_file:
+    description: File with the id of the first process, by default that of the container. Without it the node is down.
+    type: path
+    vars:
+      - name: node_pid_file
+  variables:
+    description: What commands find in their environment beside or in place of the usual, as NAME=VALUE.
+    type: list
+    elements: str
+    default: []
+    vars:
+      - name: node_variables
 """
 
 PID_FILES = pathlib.Path("/run/kubenode-memory-nodes")
@@ -44,8 +59,11 @@ def enter(name: str) -> t.List[str]:
 
     :raises OSError: if there is none of that name
     """
-    pid = pid_file(name).read_text(encoding="ascii").strip()
-    return ["nsenter", "--target", pid, "--all", "env", "--ignore-environment", *ENVIRONMENT]
+    return enter_process(pid_file(name).read_text(encoding="ascii"))
+
+
+def enter_process(pid: str, variables: t.Iterable[str] = ()) -> t.List[str]:
+    return ["nsenter", "--target", pid.strip(), "--all", "env", "--ignore-environment", *ENVIRONMENT, *variables]
 
 
 class Connection(ConnectionBase):
@@ -75,6 +93,9 @@ class Connection(ConnectionBase):
     def close(self) -> None:
         self._connected = False
 
+    def reset(self) -> None:
+        """After a reboot of the node; nothing is kept open."""
+
     def _succeed(self, command: str, stdin: bytes) -> bytes:
         code, stdout, stderr = self._run(["/bin/sh", "-c", command], stdin)
         if code:
@@ -82,10 +103,20 @@ class Connection(ConnectionBase):
         return stdout
 
     def _run(self, command: t.List[str], stdin: bytes) -> t.Tuple[int, bytes, bytes]:
-        try:
-            name = str(self.get_option("remote_addr"))  # type: ignore[no-untyped-call]
-            command = [*enter(name), *command]
-        except OSError as error:
-            raise AnsibleConnectionFailure(f"the container does not run: {error}") from error
-        done = subprocess.run(command, input=stdin, capture_output=True, check=False)
+        pid = self._pid()
+        if not pid:
+            raise AnsibleConnectionFailure("the node is down")
+        variables = self.get_option("variables")  # type: ignore[no-untyped-call]
+        enter = enter_process(pid, variables)
+        done = subprocess.run([*enter, *command], input=stdin, capture_output=True, check=False)
+        if done.returncode and self._pid() != pid:
+            raise AnsibleConnectionFailure("the node went down")
         return done.returncode, done.stdout, done.stderr
+
+    def _pid(self) -> str:
+        """The id of the node's first process, or nothing while it is down."""
+        name, file = (self.get_option(option) for option in ("remote_addr", "pid_file"))  # type: ignore[no-untyped-call]
+        try:
+            return pathlib.Path(file or pid_file(name)).read_text(encoding="ascii")
+        except FileNotFoundError:
+            return ""
