@@ -21,5 +21,5 @@ lab-up: setup-lab ## two machines with two NUMA nodes, kubelets and pods, to try
 lab-down: tree ## ends them
 	@$(LAB_PYTHON) -m lab.up down
 
-test-lab: setup-lab ## a maintenance window over machines with two NUMA nodes in emulation (root; QEMU); LAB=all: every failure
+test-lab: setup-lab ## a maintenance window over machines with two NUMA nodes in emulation (root; QEMU)
 	PATH="$(CURDIR)/$(WORK)/venv-systemd/bin:$$PATH" tests/tools/pytest.sh tests/lab --durations=0

@@ -178,7 +178,8 @@ def make_controller(root: pathlib.Path, server: api.Api, guests: t.Iterable[Gues
         ansible_python_interpreter="/usr/bin/python3",
         ansible_ssh_timeout=60,
         memmgr_api={"host": f"https://127.0.0.1:{server.port}", "api_key": TOKEN, "validate_certs": False},
-        kubelet_restart_stable_seconds=5,
+        # In emulation a kubelet is healthy for that long before its memory manager ends it.
+        kubelet_restart_stable_seconds=20,
         kubelet_restart_timeout=int(READY_SECONDS),
         node_reboot_ready_timeout=int(READY_SECONDS),
     )
