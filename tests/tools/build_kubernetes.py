@@ -37,6 +37,7 @@ DEFAULT_BUILDS = (
     ("kubelet", "v1.37.2"),
     ("kube-apiserver", "v1.37.2"),
     ("kubeadm", "v1.37.2"),
+    ("kube-controller-manager", "v1.37.2"),
     ("oracle", "v1.37.2"),
     ("kubelet", "v1.34.4"),
     ("oracle", "v1.34.4"),
