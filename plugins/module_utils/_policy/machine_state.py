@@ -171,10 +171,14 @@ class ReplayOutcomes:
 
 
 def replay_outcomes(
-    machine_state: MachineState, units: t.Sequence[AssignmentUnit], group_sums: bool = True
+    machine_state: MachineState,
+    units: t.Sequence[AssignmentUnit],
+    recorded: MachineState,
+    group_sums: bool = True,
 ) -> ReplayOutcomes:
     """What the kubelet's random order of pods and containers can come to.
 
+    :param recorded: what the outcomes will be compared with
     :param group_sums: whether free and reserved count as sums over a group (see `compare`): then blocks of one group
         are no reason to try another order, in whatever order they list its nodes
     """
@@ -185,7 +189,7 @@ def replay_outcomes(
     exhaustive = _can_be_tried(entangled)
     chosen = {(unit.pod, unit.container) for pod in entangled for unit in pod}
     rest = tuple(unit for unit in units if (unit.pod, unit.container) not in chosen)
-    for order in _orders(entangled) if exhaustive else _telling_orders(entangled):
+    for order in _orders(entangled) if exhaustive else _telling_orders(entangled, recorded):
         outcome = replay(machine_state, order + rest)
         if all(outcome.machine_state != seen.machine_state for seen in replays):
             replays.append(outcome)
@@ -224,16 +228,66 @@ def _orders(pods: _Pods) -> t.Iterator[t.Tuple[AssignmentUnit, ...]]:
             yield tuple(itertools.chain.from_iterable(container_orders))
 
 
-def _telling_orders(pods: _Pods) -> t.Iterator[t.Tuple[AssignmentUnit, ...]]:
-    """Where there are too many orders: every kind of unit last, and every two kinds last.
+def _telling_orders(pods: _Pods, recorded: MachineState) -> t.Iterator[t.Tuple[AssignmentUnit, ...]]:
+    """Where there are too many orders: the one that ends in the recorded groups, then each kind last, and every two.
 
     The last block of a node decides its group; units with the same affinities are of one kind.
     """
+    yield from _orders_towards(pods, recorded)
     units = tuple(itertools.chain.from_iterable(pods))
     kinds = {tuple(block.numa_affinity for block in unit.blocks): unit for unit in units}
     pairs = itertools.permutations(kinds.values(), 2)
     for last in itertools.islice(itertools.chain(((unit,) for unit in kinds.values()), pairs), MAX_ORDERS):
         yield _with_last(pods, last)
+
+
+def _orders_towards(pods: _Pods, recorded: MachineState) -> t.Iterator[t.Tuple[AssignmentUnit, ...]]:
+    """An order that leaves each node in its recorded group; none where no order does.
+
+    Made from its end: what leaves the nodes after it as they are to be never stands in the way of what comes before.
+    """
+    wanted = {node_id: sorted(node.cells or ()) for node_id, node in recorded.items() if node is not None}
+    settled: t.FrozenSet[int] = frozenset()
+    found: t.Tuple[AssignmentUnit, ...] = ()
+    left = list(pods)
+    while left:
+        ends = ((pod, _order_before(pod, wanted, settled)) for pod in left)
+        chosen = next(((pod, *end) for pod, end in ends if end is not None), None)
+        if chosen is None:
+            return
+        pod, order, settled = chosen
+        found = order + found
+        left.remove(pod)
+    yield found
+
+
+def _order_before(
+    pod: t.Sequence[AssignmentUnit], wanted: t.Mapping[int, t.Sequence[int]], settled: t.FrozenSet[int]
+) -> t.Optional[t.Tuple[t.Tuple[AssignmentUnit, ...], t.FrozenSet[int]]]:
+    """The pod's containers in an order that leaves nodes which nothing settles later in their groups, if any does."""
+    found: t.Tuple[AssignmentUnit, ...] = ()
+    left = list(pod)
+    while left:
+        ends = ((unit, _settle(unit, wanted, settled)) for unit in left)
+        chosen = next(((unit, nodes) for unit, nodes in ends if nodes is not None), None)
+        if chosen is None:
+            return None
+        unit, settled = chosen
+        found = (unit, *found)
+        left.remove(unit)
+    return found, settled
+
+
+def _settle(
+    unit: AssignmentUnit, wanted: t.Mapping[int, t.Sequence[int]], settled: t.FrozenSet[int]
+) -> t.Optional[t.FrozenSet[int]]:
+    """The nodes that are settled with this container before them; None if it leaves one in another group."""
+    for block in reversed(unit.blocks):
+        affinity = block.numa_affinity or ()
+        if any(node_id not in settled and wanted.get(node_id) != sorted(affinity) for node_id in affinity):
+            return None
+        settled = settled.union(affinity)
+    return settled
 
 
 def _with_last(pods: _Pods, last: t.Sequence[AssignmentUnit]) -> t.Tuple[AssignmentUnit, ...]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import typing as t
 from dataclasses import dataclass, replace
 
@@ -80,7 +81,7 @@ def judge(
     bad = bad_blocks(defaults, units)
     if bad:
         return _judge_bad_blocks(state, defaults, bad)
-    outcomes = replay_outcomes(defaults, units, group_sums)
+    outcomes = replay_outcomes(defaults, units, state.nodes, group_sums)
     judged = _judge_outcomes(state, outcomes.replays, bound, group_sums)
     return judged if outcomes.exhaustive else _without_proof(judged)
 
@@ -115,9 +116,14 @@ def _without_proof(judged: Judgement) -> Judgement:
 
 def _judge_outcomes(state: MemoryManagerState, outcomes: t.Sequence[Replay], bound: int, group_sums: bool) -> Judgement:
     judged = [_judge_order(state, outcome, bound, group_sums) for outcome in outcomes]
-    first = judged[0]
     if len(judged) == 1:
-        return first
+        return judged[0]
+    # The kubelet names what it meets first in the order that it happens to take.
+    first = replace(
+        judged[0],
+        differences=_of_any_order(one.differences for one in judged),
+        unforgiven=_of_any_order(one.unforgiven for one in judged),
+    )
     errors = tuple(dict.fromkeys(error for one in judged for error in one.errors))
     exact_errors = tuple(dict.fromkeys(error for one in judged for error in one.exact.errors))
     starts = {one.exact.starts for one in judged}
@@ -125,6 +131,14 @@ def _judge_outcomes(state: MemoryManagerState, outcomes: t.Sequence[Replay], bou
     if len({one.verdict for one in judged}) == 1 and exact.starts is not None:
         return replace(first, exact=exact, errors=errors)
     return replace(first, verdict=REFUSE, exact=exact, errors=errors or exact_errors, ambiguous=True)
+
+
+def _of_any_order(found: t.Iterable[t.Tuple[Difference, ...]]) -> t.Tuple[Difference, ...]:
+    """The differences of each order, a field once."""
+    fields: t.Dict[t.Tuple[t.Any, ...], Difference] = {}
+    for difference in itertools.chain.from_iterable(found):
+        fields.setdefault((difference.kind, difference.numa_node, difference.resource), difference)
+    return tuple(fields.values())
 
 
 def _judge_order(state: MemoryManagerState, outcome: Replay, bound: int, group_sums: bool) -> Judgement:

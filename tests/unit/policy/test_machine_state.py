@@ -10,10 +10,13 @@ import typing as t
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, strategies as st
 from policy_builders import GIB, MIB, block, defaults, machine, pods, recorded
 
 from ansible_collections.kubenode.memory.plugins.module_utils._policy.machine_state import (
     MAX_ORDERS,
+    _orders,
+    _orders_towards,
     _telling_orders,
     bad_blocks,
     compare,
@@ -118,12 +121,12 @@ def test_bad_blocks(bad: Block, code: str) -> None:
 def test_orders_only_where_the_order_matters(
     affinities: t.Sequence[t.Sequence[int]], group_sums: bool, outcomes: int
 ) -> None:
-    found = replay_outcomes(defaults(TWO), units(*(block(list(one), 1) for one in affinities)), group_sums)
+    found = replay_outcomes(defaults(TWO), units(*(block(list(one), 1) for one in affinities)), {}, group_sums)
     assert (len(found.replays), found.exhaustive) == (outcomes, True)
 
 
 def test_by_default_free_and_reserved_count_as_sums() -> None:
-    assert len(replay_outcomes(defaults(TWO), units(block([0, 1], 1), block([1, 0], 1))).replays) == 1
+    assert len(replay_outcomes(defaults(TWO), units(block([0, 1], 1), block([1, 0], 1)), {}).replays) == 1
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_as_many_orders_as_six_blocks_have_are_tried(pod_count: int, containers:
         for pod in range(pod_count)
         for number in range(containers)
     ]
-    assert replay_outcomes(defaults(TWO), entangled).exhaustive is exhaustive
+    assert replay_outcomes(defaults(TWO), entangled, {}).exhaustive is exhaustive
 
 
 def test_of_too_many_orders_every_kind_and_every_two_kinds_come_last() -> None:
@@ -143,7 +146,7 @@ def test_of_too_many_orders_every_kind_and_every_two_kinds_come_last() -> None:
     each_a_pod = tuple(
         (AssignmentUnit(f"pod{number}", "", (block(kind, 1),)),) for number, kind in enumerate(kinds * 2)
     )
-    last = [tuple(unit.blocks[0].numa_affinity for unit in order[-2:]) for order in _telling_orders(each_a_pod)]
+    last = [tuple(unit.blocks[0].numa_affinity for unit in order[-2:]) for order in _telling_orders(each_a_pod, {})]
     assert len(last) == 4 + 4 * 3
     assert {pair[1] for pair in last[:4]} == set(kinds)
     assert set(last[4:]) == set(itertools.permutations(kinds, 2))
@@ -151,11 +154,53 @@ def test_of_too_many_orders_every_kind_and_every_two_kinds_come_last() -> None:
 
 def test_of_too_many_orders_the_telling_ones_are_tried() -> None:
     blocks = [block([0], 1 + number) for number in range(40)]
-    found = replay_outcomes(defaults(TWO), units(*blocks, block([1], 0), block([0, 1], 0)))
+    found = replay_outcomes(defaults(TWO), units(*blocks, block([1], 0), block([0, 1], 0)), {})
     assert not found.exhaustive
     cells = {tuple(one.machine_state[node].cells for node in (0, 1)) for one in found.replays}
     assert ((0, 1), (1,)) in cells  # only where [0, 1] is last but one, one order in 1722
     assert MAX_ORDERS < 40320
+
+
+def unit(pod: t.Any, number: int, *affinities: t.Sequence[int]) -> AssignmentUnit:
+    return AssignmentUnit(f"pod{pod}", f"container{number}", tuple(block(list(one), 0) for one in affinities))
+
+
+def in_groups(*groups: t.Sequence[int]) -> MachineState:
+    return {node: NumaNodeState(0, {}, tuple(cells)) for node, cells in enumerate(groups)}
+
+
+def groups_after(order: t.Sequence[AssignmentUnit]) -> t.Tuple[t.Tuple[int, ...], ...]:
+    after = replay(defaults(TWO), order).machine_state
+    return tuple(tuple(sorted((after[node] or NumaNodeState()).cells or ())) for node in (0, 1))
+
+
+def test_of_too_many_orders_the_one_that_leads_to_the_recorded_groups_is_tried() -> None:
+    """[0, 1] has to come after every [1] and before a [0], whose pod has no [1] of its own."""
+    others = [unit(pod, number, [number]) for pod in range(8) for number in (0, 1)]
+    found = replay_outcomes(defaults(TWO), [unit("a", 0, [0]), unit("b", 0, [0, 1]), *others], in_groups([0], [0, 1]))
+    assert not found.exhaustive
+    cells = {tuple(one.machine_state[node].cells for node in (0, 1)) for one in found.replays}
+    assert ((0,), (0, 1)) in cells
+
+
+AFFINITIES = st.sampled_from([(0,), (1,), (0, 1)])
+CONTAINERS = st.lists(AFFINITIES, min_size=1, max_size=2)
+PODS = st.lists(st.lists(CONTAINERS, min_size=1, max_size=2), min_size=1, max_size=4)
+
+
+@given(PODS, AFFINITIES, AFFINITIES)
+def test_an_order_towards_the_recorded_groups_is_found_where_there_is_one(
+    drawn: t.Sequence[t.Sequence[t.Sequence[t.Sequence[int]]]], first: t.Sequence[int], second: t.Sequence[int]
+) -> None:
+    every = tuple(
+        tuple(unit(number, place, *affinities) for place, affinities in enumerate(pod))
+        for number, pod in enumerate(drawn)
+    )
+    used = {node for pod in drawn for container in pod for affinity in container for node in affinity}
+    wanted = tuple(tuple(cells) if node in used else (node,) for node, cells in enumerate((first, second)))
+    found = [groups_after(order) for order in _orders_towards(every, in_groups(*wanted))]
+    possible = any(groups_after(order) == wanted for order in _orders(every))
+    assert found == ([wanted] if possible else [])
 
 
 # --- comparison ------------------------------------------------------------------------------------------------------
