@@ -33,8 +33,8 @@ options:
     type: dict
   pending:
     description:
-      - Hosts of O(results) of which this is not the last word, since work is still to be done on them. They are recorded
-        without their verdict, as not started, which holds if the run ends before that work.
+      - Hosts of O(results) of which this is not the last word, since work is still to be done on them. They are
+        recorded without their verdict, as not started, which holds if the run ends before that work.
     type: list
     elements: str
     default: []

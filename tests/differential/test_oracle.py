@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import typing as t
 
 import pytest
 from differential.kubelet_oracle import Json, Oracle
@@ -42,10 +43,20 @@ def test_starts_end_as_recorded(oracle: Oracle) -> None:
 
 def test_an_order_dependent_start_shows_all_its_verdicts(oracle: Oracle) -> None:
     rows = [row for row in rows_of("validate.jsonl") if "all_verdicts_seen" in row]
-    answers = oracle.ask([dict({key: row[key] for key in REQUEST_KEYS}, repeat=60) for row in rows])
-    for row, answer in zip(rows, answers):
-        assert set(row["all_verdicts_seen"]) <= set(map(summary, answer["all_verdicts_seen"])), row["name"]
+    for row in rows:
+        assert set(row["all_verdicts_seen"]) <= verdicts_seen(oracle, row), row["name"]
     assert rows
+
+
+def verdicts_seen(oracle: Oracle, row: Json) -> t.Set[str]:
+    """All that a start can say; asked more often where one that was recorded has not come, as some are rare."""
+    seen: t.Set[str] = set()
+    for repeat in (60, 3000):
+        (answer,) = oracle.ask([dict({key: row[key] for key in REQUEST_KEYS}, repeat=repeat)])
+        seen.update(map(summary, answer["all_verdicts_seen"]))
+        if set(row["all_verdicts_seen"]) <= seen:
+            break
+    return seen
 
 
 def load_request(row: Json, gate: bool) -> Json:

@@ -125,6 +125,16 @@ def test_a_file_that_every_order_refuses_is_not_ambiguous() -> None:
     assert (judgement.verdict, judgement.ambiguous, judgement.exact.starts) == (REFUSE, False, False)
 
 
+def test_what_only_another_order_would_mind_is_told_beside_the_rest() -> None:
+    judgement = judge(mixed(1), defaults(machine(GIB, GIB)), 0)
+    assert ((judgement.expected or {})[0] or NumaNodeState()).cells == (0, 1)
+    told = [(one.kind, one.numa_node, one.resource) for one in judgement.differences]
+    assert ("cells", 0, None) in told
+    assert ("total", 0, "memory") in told
+    assert len(set(told)) == len(told)
+    assert judgement.unforgiven == judgement.differences
+
+
 def test_tolerable_in_one_order_is_not_tolerable() -> None:
     judgement = judge(mixed(1), defaults(SMALLER), BOUND)
     assert (judgement.verdict, judgement.ambiguous, judgement.exact.starts) == (REFUSE, True, False)
