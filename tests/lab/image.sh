@@ -64,6 +64,7 @@ make_initrd() {
     local base=$work/kernels/$1 tree=$work/initrd-$1 file plain
     mkdir -p "$tree"/{bin,dev,lib,newroot,proc,sys}
     cp /bin/busybox "$tree/bin/"
+    ln -s busybox "$tree/bin/sh"
     install -m 755 "$here/guest/init" "$tree/init"
     module_files "$base" "${early_modules[@]}" | while read -r file; do
         plain=/lib/$(basename "${file%.xz}")
