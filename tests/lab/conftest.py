@@ -28,7 +28,7 @@ def numa_lab() -> t.Iterator[Lab]:
 
 
 def pytest_ignore_collect(collection_path: t.Any) -> bool | None:
-    """All but the first file takes longer than CI has."""
+    """All but the first file would take longer than CI has."""
     is_extra = collection_path.name.startswith("test_") and collection_path.name != "test_maintenance.py"
     return True if is_extra and os.environ.get("LAB") != "all" else None
 
