@@ -242,39 +242,46 @@ def _telling_orders(pods: _Pods, recorded: MachineState) -> t.Iterator[t.Tuple[A
 
 
 def _orders_towards(pods: _Pods, recorded: MachineState) -> t.Iterator[t.Tuple[AssignmentUnit, ...]]:
-    """An order that leaves each node in its recorded group; none where no order does.
-
-    Made from its end: what leaves the nodes after it as they are to be never stands in the way of what comes before.
-    """
+    """An order that leaves each node in its recorded group; none where no order does."""
     wanted = {node_id: sorted(node.cells or ()) for node_id, node in recorded.items() if node is not None}
-    settled: t.FrozenSet[int] = frozenset()
-    found: t.Tuple[AssignmentUnit, ...] = ()
-    left = list(pods)
-    while left:
-        ends = ((pod, _order_before(pod, wanted, settled)) for pod in left)
-        chosen = next(((pod, *end) for pod, end in ends if end is not None), None)
-        if chosen is None:
-            return
-        pod, order, settled = chosen
-        found = order + found
-        left.remove(pod)
-    yield found
+
+    def before_container(unit: AssignmentUnit, settled: t.FrozenSet[int]) -> t.Optional[_End]:
+        nodes = _settle(unit, wanted, settled)
+        return None if nodes is None else ((unit,), nodes)
+
+    def before_pod(pod: t.Tuple[AssignmentUnit, ...], settled: t.FrozenSet[int]) -> t.Optional[_End]:
+        return _from_the_end(pod, before_container, settled)
+
+    found = _from_the_end(pods, before_pod, frozenset())
+    if found is not None:
+        yield found[0]
 
 
-def _order_before(
-    pod: t.Sequence[AssignmentUnit], wanted: t.Mapping[int, t.Sequence[int]], settled: t.FrozenSet[int]
-) -> t.Optional[t.Tuple[t.Tuple[AssignmentUnit, ...], t.FrozenSet[int]]]:
-    """The pod's containers in an order that leaves nodes which nothing settles later in their groups, if any does."""
+_End = t.Tuple[t.Tuple[AssignmentUnit, ...], t.FrozenSet[int]]
+"""The end of an order, and the nodes whose group it decides."""
+
+_Part = t.TypeVar("_Part")
+
+
+def _from_the_end(
+    parts: t.Sequence[_Part],
+    put_before: t.Callable[[_Part, t.FrozenSet[int]], t.Optional[_End]],
+    settled: t.FrozenSet[int],
+) -> t.Optional[_End]:
+    """All parts before what settles some nodes; None where one can be put nowhere.
+
+    A part that leaves the nodes as they are to be never stands in the way of what comes before it.
+    """
     found: t.Tuple[AssignmentUnit, ...] = ()
-    left = list(pod)
+    left = list(parts)
     while left:
-        ends = ((unit, _settle(unit, wanted, settled)) for unit in left)
-        chosen = next(((unit, nodes) for unit, nodes in ends if nodes is not None), None)
+        ends = ((part, put_before(part, settled)) for part in left)
+        chosen = next(((part, end) for part, end in ends if end is not None), None)
         if chosen is None:
             return None
-        unit, settled = chosen
-        found = (unit, *found)
-        left.remove(unit)
+        part, (order, settled) = chosen
+        found = order + found
+        left.remove(part)
     return found, settled
 
 
