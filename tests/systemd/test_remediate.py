@@ -27,6 +27,14 @@ PAGES = TWO_NODES.moved(n0=-12)
 REFUSAL = "the expected machine state is different from the real one"
 PODS = ("cache", "database")
 PODS_DIRECTORY = "/var/lib/kubelet/pods"
+# More than the stable seconds of for_containers. The program itself is one of this machine's, mounted there.
+SLOW_START = """set -e
+mkdir -p /opt/real
+cp /usr/bin/kubelet /opt/real/kubelet
+printf '#!/bin/sh\\ncase $1 in --version) ;; *) sleep 8 ;; esac\\nexec /opt/real/kubelet "$@"\\n' >/opt/slow-kubelet
+chmod 755 /opt/slow-kubelet
+mount --bind /opt/slow-kubelet /usr/bin/kubelet
+"""
 
 
 @dataclasses.dataclass
@@ -136,6 +144,20 @@ def test_second_run_changes_nothing(ansible: Controller, workers: list[Node], st
     assert [run.recap(worker.name)["changed"] for worker in workers] == [0, 0]
     assert run.results()[changed.name]["remedy"]["status"] == "left_running"
     assert run.results()[same.name]["verdict"] == "match"
+
+
+def test_crash_loop_with_long_lives_is_no_healthy_kubelet(
+    ansible: Controller, workers: list[Node], story: Story
+) -> None:
+    """On a slow machine a kubelet that is about to refuse its file is active for longer than the stable seconds."""
+    slow = workers[0]
+    slow.exec("sh", "-c", SLOW_START)
+    reboot(slow, TWO_NODES)
+    slow.await_crash_loop()
+    run = ansible.playbook("remediate", "--limit", slow.name, kubelet_restart_healthz_url="")
+    assert run.code == 0, run.output
+    assert run.results()[slow.name]["remedy"]["status"] == "rebaselined"
+    slow.exec("umount", "/usr/bin/kubelet")
 
 
 def test_failed_start_stops_the_run_and_harms_no_other(
