@@ -28,7 +28,9 @@ NODE_MIB = 2048
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 MEMINFO = "/sys/devices/system/node/node*/meminfo"
 HOST = "10.0.2.2"
+BEGIN = {"execute": "qmp_capabilities"}
 SHUT_DOWN_AT_REBOOT = {"execute": "set-action", "arguments": {"reboot": "shutdown"}}
+SHOW_REGISTERS = {"execute": "human-monitor-command", "arguments": {"command-line": "info registers -a"}}
 TRIES = 8
 # An image takes 37 MiB (6.12) or 44 MiB (6.1) of its NUMA node.
 IMAGE_KIB = 30 * 1024
@@ -91,7 +93,7 @@ class Guest(KubeletNode):
     def _command(self) -> list[str]:
         kernel: Kernel = self.image.kernel(self.kernel)
         return [
-            *("qemu-system-x86_64", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max", "-smp", "2"),
+            *("qemu-system-x86_64", "-accel", "tcg,thread=single,tb-size=256", "-cpu", "max", "-smp", "2"),
             *("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"),
             *("-m", f"{sum(self.memory)}M", *self._numa()),
             *("-kernel", str(kernel.vmlinuz), "-initrd", str(kernel.initrd)),
@@ -153,14 +155,22 @@ class Guest(KubeletNode):
 
     def stop_at_reboot(self) -> None:
         """From now on QEMU ends where the guest reboots, so that another machine can be powered on."""
+        self._monitor(SHUT_DOWN_AT_REBOOT)
+
+    def describe(self) -> str:
+        """The end of the kubelet's log; of a guest that does not answer, where its CPUs are, twice."""
+        try:
+            return f"{self.name}: {self.pins()}\n{self.log()[-8000:]}"
+        except GuestError as error:
+            return "\n".join([str(error), self.qemu.log.tail(), *self._monitor(SHOW_REGISTERS, SHOW_REGISTERS)])
+
+    def _monitor(self, *commands: dict[str, t.Any]) -> list[str]:
+        """What QEMU answers to commands of its monitor protocol."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(str(self.directory / "qmp"))
             with connection.makefile("rw") as monitor:
-                for command in ({"execute": "qmp_capabilities"}, SHUT_DOWN_AT_REBOOT):
-                    monitor.write(json.dumps(command) + "\n")
-                    monitor.flush()
-                    until("the monitor answers", lambda: "return" in json.loads(monitor.readline()))
+                return [_answer(monitor, command) for command in (BEGIN, *commands)][1:]
 
     def await_stop(self) -> None:
         self.qemu.wait(BOOT_SECONDS)
@@ -216,6 +226,19 @@ class Guest(KubeletNode):
     def await_pins(self, wanted: t.Mapping[str, str], seconds: float = 240.0) -> None:
         """Wait until exactly these pods run, where they are to run."""
         try:
-            until("pods run", lambda: self.pins() == wanted, seconds, 1.0)
+            until(f"pods run as {wanted}", lambda: self.pins() == wanted, seconds, 1.0)
         except HarnessError as error:
-            raise HarnessError(f"{error}\n{self.name} has {self.pins()}, not {wanted}") from None
+            raise HarnessError(f"{error}\n{self.describe()}") from None
+
+
+def _answer(monitor: t.TextIO, command: dict[str, t.Any]) -> str:
+    """What the monitor returns for a command; its greeting and its events are passed over."""
+    monitor.write(json.dumps(command) + "\n")
+    monitor.flush()
+    for line in monitor:
+        answer = json.loads(line)
+        if "return" in answer:
+            return str(answer["return"])
+        if "error" in answer:
+            break
+    raise HarnessError(f"QEMU has no answer to {command}")

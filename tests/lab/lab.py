@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import pathlib
 import typing as t
 
 import yaml
 from kubelet.harness import apiserver as api, host, lab as harness
 from kubelet.harness.kubelet import binary
-from kubelet.harness.process import Process, free_port, until
+from kubelet.harness.process import HarnessError, Process, free_port, until
 from maintenance.conftest import CLUSTER_ROLE, RBAC, TOKEN, USER, binding
 from systemd import controller
 
@@ -70,8 +71,17 @@ class Lab:
         """Give a guest a pod on each of its NUMA nodes."""
         uids = [self.server.create_pod(pinned_pod(f"{name}-{number}", name)) for number in range(2)]
         guest = self.guests[name]
-        until(f"the pods of {name} run", lambda: set(guest.pins()) == set(uids), READY_SECONDS, 1.0)
+        try:
+            until(f"the pods of {name} run", lambda: set(guest.pins()) == set(uids), READY_SECONDS, 1.0)
+        except HarnessError as error:
+            raise HarnessError(f"{error}\n{self.describe(name)}") from None
         self.pins[name] = guest.pins()
+
+    def describe(self, name: str) -> str:
+        """What the API and a guest say of its pods, for whoever waited for them in vain."""
+        pods = [one for one in self.server.call("GET", "/api/v1/pods")["items"] if one["spec"]["nodeName"] == name]
+        says = [json.dumps({one["metadata"]["name"]: one.get("status")}) for one in pods]
+        return "\n".join([*says, self.guests[name].describe()])
 
     def settle(self, name: str) -> None:
         """Wait until a guest is Ready with the pods that it had, where they were."""
@@ -177,6 +187,7 @@ def make_controller(root: pathlib.Path, server: api.Api, guests: t.Iterable[Gues
         **login,
         ansible_python_interpreter="/usr/bin/python3",
         ansible_ssh_timeout=60,
+        ansible_ssh_retries=3,
         memmgr_api={"host": f"https://127.0.0.1:{server.port}", "api_key": TOKEN, "validate_certs": False},
         # In emulation a kubelet is healthy for that long before its memory manager ends it.
         kubelet_restart_stable_seconds=20,
