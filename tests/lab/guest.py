@@ -162,7 +162,11 @@ class Guest(KubeletNode):
         try:
             return f"{self.name}: {self.pins()}\n{self.log()[-8000:]}"
         except GuestError as error:
-            return "\n".join([str(error), self.qemu.log.tail(), *self._monitor(SHOW_REGISTERS, SHOW_REGISTERS)])
+            console = f"{error}\n{self.qemu.log.tail()}"
+        try:
+            return "\n".join([console, *self._monitor(SHOW_REGISTERS, SHOW_REGISTERS)])
+        except OSError as error:
+            return f"{console}\nQEMU does not answer either: {error}"
 
     def _monitor(self, *commands: dict[str, t.Any]) -> list[str]:
         """What QEMU answers to commands of its monitor protocol."""

@@ -30,14 +30,17 @@ def test_kernel_change_is_tolerated_and_a_lost_dimm_is_not(numa_lab: Lab) -> Non
     assert run.code == 2, run.output
     assert run.limit() == ["alpha"]
 
-    assert run.results()["beta"]["reboot"]["status"] == "rebooted"
+    results = run.results()
+    assert results["beta"]["reboot"]["status"] == "rebooted"
     assert beta.boot().kernel.startswith(K612)
+    images = {name: result["bound"]["kernel_image_bytes"] for name, result in results.items()}
+    assert images["beta"] < images["alpha"], "the bound is that of the kernel that runs, and 6.12 is the smaller one"
     assert beta.boot().totals == beta.recorded(), "re-baselined"
     assert numa_lab.cordon("beta") == (False, {})
     numa_lab.settle("beta")
 
     lost = f"NUMA node 1 memory: recorded {before.totals[1] << 10}, found {alpha.boot().totals[1] << 10} bytes"
-    result = run.results()["alpha"]
+    result = results["alpha"]
     assert lost in result["summary"]
     assert alpha.state == state, "not re-baselined"
     is_cordoned, annotations = numa_lab.cordon("alpha")
