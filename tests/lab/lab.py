@@ -65,20 +65,24 @@ class Lab:
             conditions = {one["type"]: one["status"] for one in status.get("conditions", [])}
             return conditions.get("Ready") == "True" and status["nodeInfo"]["bootID"] == boot_id
 
-        until(f"node {name} is Ready", is_ready, READY_SECONDS, 0.5)
+        self._await(name, "its node is Ready", is_ready)
 
     def add_pods(self, name: str) -> None:
         """Give a guest a pod on each of its NUMA nodes."""
         uids = [self.server.create_pod(pinned_pod(f"{name}-{number}", name)) for number in range(2)]
         guest = self.guests[name]
-        try:
-            until(f"the pods of {name} run", lambda: set(guest.pins()) == set(uids), READY_SECONDS, 1.0)
-        except HarnessError as error:
-            raise HarnessError(f"{error}\n{self.describe(name)}") from None
+        self._await(name, "its pods run", lambda: set(guest.pins()) == set(uids))
         self.pins[name] = guest.pins()
 
+    def _await(self, name: str, what: str, condition: t.Callable[[], bool]) -> None:
+        """Wait for a condition of a guest; in vain, say what there is instead."""
+        try:
+            until(f"{name}: {what}", condition, READY_SECONDS, 1.0)
+        except HarnessError as error:
+            raise HarnessError(f"{error}\n{self.describe(name)}") from None
+
     def describe(self, name: str) -> str:
-        """What the API and a guest say of its pods, for whoever waited for them in vain."""
+        """What the API and a guest say of its pods."""
         pods = [one for one in self.server.call("GET", "/api/v1/pods")["items"] if one["spec"]["nodeName"] == name]
         says = [json.dumps({one["metadata"]["name"]: one.get("status")}) for one in pods]
         return "\n".join([*says, self.guests[name].describe()])
