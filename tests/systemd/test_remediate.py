@@ -156,8 +156,8 @@ def test_crash_loop_with_long_lives_is_no_healthy_kubelet(
     until("systemd has restarted it", lambda: slow.unit("NRestarts")["NRestarts"] != "0", 60)
     settings = {"kubelet_restart_stable_seconds": 2, "kubelet_restart_healthz_url": ""}
     run = ansible.playbook("look.yml", "--limit", slow.name, **settings)
-    assert run.code == 0, run.output
     slow.exec("umount", "/usr/bin/kubelet")
+    assert run.code == 0, run.output
 
 
 def test_failed_start_stops_the_run_and_harms_no_other(
